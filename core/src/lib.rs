@@ -1,7 +1,13 @@
 //! One API for apps that show and drive AI agents, whatever agent host stands behind it.
 
 pub mod bubblepaw;
+mod call;
 pub mod error;
 pub mod model;
+mod port;
+pub mod stream;
 
+pub use call::{CallExt, Limit, limit};
 pub use error::{ErrorInfo, KitError, Outcome, Result};
+pub use port::{AgentBackend, ChatReader};
+pub use stream::{ChatStream, ConnectionStream, EventStream, KitStream, StreamLimits, StreamSink};

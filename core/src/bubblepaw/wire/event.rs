@@ -144,7 +144,7 @@ event_types! {
     }
     /// The agent asks for approval.
     ApprovalRequested = "approval_requested" {
-        approval: Approval,
+        approval: Box<Approval>,
     }
     /// An approval was decided, or expired.
     ApprovalResolved = "approval_resolved" {
@@ -159,7 +159,7 @@ event_types! {
     FollowupQueued = "followup_queued" {}
     /// A publication.
     OutputRecord = "output.record" {
-        output: Output,
+        output: Box<Output>,
     }
     /// Tokens of the last model request.
     UsageLastRequest = "usage.last_request" {
@@ -477,6 +477,7 @@ pub struct RawPage<'a> {
 
 /// What the host tells without being asked.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // Nearly all are events: a box would cost an allocation each.
 pub enum Notification {
     /// An event of a session.
     Event(EventNotification),
