@@ -192,7 +192,7 @@ fn item_bytes(item: &Item) -> usize {
     }
 }
 
-fn value_bytes(value: &Value) -> usize {
+pub(crate) fn value_bytes(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
             Value::String(text) => text.len(),

@@ -17,9 +17,11 @@ use crate::error::{KitError, Result};
 use crate::model::{Chat, ConnectionState, Event, EventKind, RunId};
 
 pub use merge::Merge;
-pub use sink::{Pushed, StreamSink};
+pub use sink::{Pushed, SinkBatch, StreamSink};
 
 use queue::Shared;
+
+pub(crate) use merge::{utf16_len, value_bytes};
 
 /// The events of a chat, or of all chats.
 pub type EventStream = KitStream<Event>;

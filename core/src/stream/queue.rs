@@ -224,10 +224,15 @@ impl<T: Merge> State<T> {
                 }
             }
         }
-        self.held += 1;
-        self.bytes += bytes;
-        self.items.push_back(Some(item));
+        self.push_back(item);
         Ok(())
+    }
+
+    /// Adds an item whatever the bound says.
+    pub(super) fn push_back(&mut self, item: T) {
+        self.held += 1;
+        self.bytes += item.bytes();
+        self.items.push_back(Some(item));
     }
 
     /// One item always fits into an empty queue, however large it is.

@@ -93,18 +93,31 @@ pub struct SinkBatch<'a, T: Merge> {
 impl<T: Merge> SinkBatch<'_, T> {
     /// Adds an item.
     pub fn push(&mut self, item: T) -> Pushed {
-        if self.state.is_ended() {
-            return Pushed::Ended;
+        match self.push_or_return(item) {
+            Ok(()) if self.state.is_ended() => Pushed::Ended,
+            Ok(()) => Pushed::Taken,
+            Err(_) => Pushed::Full,
         }
-        match self.state.push(item, self.shared.limits()) {
-            Ok(()) => {
-                self.pushed = true;
-                Pushed::Taken
-            }
-            Err(_) => {
-                self.state.want_room();
-                Pushed::Full
-            }
+    }
+
+    /// Adds an item, or gives it back where there is no room. A stream that has ended takes everything and keeps nothing.
+    pub fn push_or_return(&mut self, item: T) -> Result<(), T> {
+        if self.state.is_ended() {
+            return Ok(());
+        }
+        let pushed = self.state.push(item, self.shared.limits());
+        match pushed {
+            Ok(()) => self.pushed = true,
+            Err(_) => self.state.want_room(),
+        }
+        pushed
+    }
+
+    /// Adds an item whatever the bound says: the last ones before the end.
+    pub(crate) fn push_over(&mut self, item: T) {
+        if !self.state.is_ended() {
+            self.state.push_back(item);
+            self.pushed = true;
         }
     }
 }

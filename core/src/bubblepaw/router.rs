@@ -1,0 +1,213 @@
+//! From a connection to the chats: who gets which notification. Called from the reading task, so nothing here waits.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::inbox::{Inbox, Mail};
+use super::notify::HostNotifications;
+use super::watch::Watchers;
+use super::wire::{HarnessEvent, Notification, lenient_event};
+use crate::model::ChatId;
+use crate::rpc::{Ended, Inbound};
+
+/// Oversize notifications make all chats replay; a flood of them must not make a flood of replays.
+const OVERSIZE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The end of a connection, with its number.
+pub(crate) struct EndedConnection {
+    pub(crate) generation: u64,
+    pub(crate) ended: Ended,
+}
+
+/// Who listens to what.
+pub(crate) struct Router {
+    chats: Mutex<HashMap<ChatId, Arc<Inbox>>>,
+    pub(crate) watchers: Watchers,
+    ends: mpsc::UnboundedSender<EndedConnection>,
+    pub(crate) gaps: AtomicU64,
+    pub(crate) malformed: AtomicU64,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Router {
+    pub(crate) fn new(runtime: tokio::runtime::Handle) -> (Arc<Self>, mpsc::UnboundedReceiver<EndedConnection>) {
+        let (ends, ended) = mpsc::unbounded_channel();
+        let router = Router {
+            chats: Mutex::default(),
+            watchers: Watchers::default(),
+            ends,
+            gaps: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            runtime,
+        };
+        (Arc::new(router), ended)
+    }
+
+    fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, Arc<Inbox>>> {
+        self.chats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands mail to a chat's task, which `start` starts where there is none.
+    pub(crate) fn deliver_or_start(&self, chat: &ChatId, mail: Mail, start: impl FnOnce(Arc<Inbox>)) {
+        let mut chats = self.chats();
+        match chats.get(chat) {
+            Some(inbox) => inbox.push(mail),
+            None => {
+                let inbox = Arc::new(Inbox::default());
+                inbox.push(mail);
+                chats.insert(chat.clone(), inbox.clone());
+                start(inbox);
+            }
+        }
+    }
+
+    /// Hands mail to a chat's task, if there is one.
+    pub(crate) fn deliver(&self, chat: &ChatId, mail: Mail) {
+        if let Some(inbox) = self.chats().get(chat) {
+            inbox.push(mail);
+        }
+    }
+
+    /// Hands mail to every chat's task.
+    pub(crate) fn deliver_to_all(&self, mail: impl Fn() -> Mail) {
+        self.chats().values().for_each(|inbox| inbox.push(mail()));
+    }
+
+    /// A task with no streams asks to end. True: nothing waits for it any more, and it must end.
+    pub(crate) fn retire(&self, chat: &ChatId, inbox: &Arc<Inbox>) -> bool {
+        let mut chats = self.chats();
+        if !inbox.is_empty() {
+            return false;
+        }
+        if chats.get(chat).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
+            chats.remove(chat);
+        }
+        true
+    }
+
+    /// Live events of all chats may have been lost.
+    pub(crate) fn all_lost(&self) {
+        self.gaps.fetch_add(1, Ordering::Relaxed);
+        self.watchers.lost(None);
+        self.deliver_to_all(|| Mail::Lost);
+    }
+}
+
+/// One connection's way to the router.
+pub(crate) struct Handler {
+    pub(crate) router: Arc<Router>,
+    pub(crate) generation: u64,
+    pub(crate) oversize: Arc<OversizePause>,
+}
+
+/// When the last flood of oversize lines was made good, and whether another round is due.
+#[derive(Default)]
+pub(crate) struct OversizePause(Mutex<PauseState>);
+
+#[derive(Default)]
+struct PauseState {
+    last: Option<Instant>,
+    due: bool,
+}
+
+impl Handler {
+    fn events(&mut self, chat: &ChatId, events: &mut Vec<HarnessEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        self.router.watchers.events(chat, events);
+        let inbox = self.router.chats().get(chat).cloned();
+        match inbox {
+            Some(inbox) => {
+                if !inbox.push_live(events.drain(..)) {
+                    self.router.gaps.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            None => events.clear(),
+        }
+    }
+}
+
+impl Inbound<HostNotifications> for Handler {
+    fn notifications(&mut self, batch: &mut Vec<Notification>) {
+        // Runs of events of one chat go together: one lock and one wake-up for each run.
+        let mut chat: Option<ChatId> = None;
+        let mut run: Vec<HarnessEvent> = Vec::new();
+        for notification in batch.drain(..) {
+            match notification {
+                Notification::Event(event) => {
+                    if chat.as_ref() != Some(&event.session_id) {
+                        if let Some(chat) = &chat {
+                            self.events(chat, &mut run);
+                        }
+                        chat = Some(event.session_id);
+                    }
+                    run.push(event.event);
+                }
+                Notification::Gap(gap) => {
+                    if let Some(chat) = &chat {
+                        self.events(chat, &mut run);
+                    }
+                    self.router.gaps.fetch_add(1, Ordering::Relaxed);
+                    self.router.watchers.lost(Some(&gap.session_id));
+                    self.router.deliver(&gap.session_id, Mail::Lost);
+                }
+            }
+        }
+        if let Some(chat) = &chat {
+            self.events(chat, &mut run);
+        }
+    }
+
+    fn malformed(&mut self, method: &str, params: Option<&RawValue>) {
+        #[derive(serde::Deserialize)]
+        struct Params<'a> {
+            session_id: ChatId,
+            #[serde(borrow)]
+            event: &'a RawValue,
+        }
+        self.router.malformed.fetch_add(1, Ordering::Relaxed);
+        let Some(params) = params.filter(|_| method == Notification::EVENT) else { return };
+        // With a session, a sequence and a type it is an event all the same, whose content is in doubt.
+        let Ok(Params { session_id, event }) = serde_json::from_str::<Params<'_>>(params.get()) else { return };
+        if let Ok(event) = lenient_event(event) {
+            self.events(&session_id, &mut vec![event]);
+        }
+    }
+
+    fn oversize(&mut self) {
+        let mut pause = self.oversize.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = pause.last.map(|last| last.elapsed());
+        match since {
+            Some(since) if since < OVERSIZE_PAUSE => {
+                // One round at the end of the pause stands for all that came in it.
+                if !std::mem::replace(&mut pause.due, true) {
+                    let (router, oversize) = (self.router.clone(), self.oversize.clone());
+                    self.router.runtime.spawn(async move {
+                        tokio::time::sleep(OVERSIZE_PAUSE - since).await;
+                        {
+                            let mut pause = oversize.0.lock().unwrap_or_else(PoisonError::into_inner);
+                            *pause = PauseState { last: Some(Instant::now()), due: false };
+                        }
+                        router.all_lost();
+                    });
+                }
+            }
+            _ => {
+                pause.last = Some(Instant::now());
+                drop(pause);
+                self.router.all_lost();
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        // Where nobody listens any more the backend is gone, and its streams with it.
+        let _ = self.router.ends.send(EndedConnection { generation: self.generation, ended: ended.clone() });
+    }
+}
