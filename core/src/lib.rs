@@ -2,5 +2,6 @@
 
 pub mod error;
 pub mod model;
+pub mod rpc;
 
 pub use error::{ErrorInfo, KitError, Outcome, Result};
