@@ -5,6 +5,7 @@ mod call;
 pub mod error;
 pub mod model;
 mod port;
+pub mod rpc;
 pub mod stream;
 
 pub use call::{CallExt, Limit, limit};
