@@ -8,6 +8,7 @@ mod port;
 pub mod rpc;
 pub mod stream;
 
+pub use bubblepaw::BubblePaw;
 pub use call::{CallExt, Limit, limit};
 pub use error::{ErrorInfo, KitError, Outcome, Result};
 pub use port::{AgentBackend, ChatReader};

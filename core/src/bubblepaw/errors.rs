@@ -4,7 +4,7 @@
 
 use super::wire::code;
 use crate::error::{KitError, Outcome};
-use crate::rpc::RpcError;
+use crate::rpc::{ExitReport, RpcError};
 
 /// A kind of error that words can mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +88,11 @@ fn has_words(text: &str, words: &str) -> bool {
 /// The kit's error for one of the transport's.
 pub(crate) fn kit_error(method: &str, error: RpcError) -> KitError {
     let kit = match &error {
-        RpcError::Answered { rpc_code, rpc_message, rpc_data } => {
+        RpcError::Answered { rpc_code, rpc_message, rpc_data, .. } => {
             answered(method, *rpc_code, rpc_message, rpc_data.clone())
         }
         RpcError::Timeout { .. } => KitError::timeout(method).with_outcome(outcome(&error)),
-        RpcError::Ended { end, .. } => super::session::end_error(end).with_outcome(outcome(&error)),
+        RpcError::Ended { end, .. } => host_exited(end).with_outcome(outcome(&error)),
         RpcError::Closed { .. } => KitError::closed().with_outcome(outcome(&error)),
         // The host did answer; what it said can't be told.
         RpcError::Oversize { .. } => {
@@ -102,6 +102,11 @@ pub(crate) fn kit_error(method: &str, error: RpcError) -> KitError {
         _ => KitError::failed(format!("{method} failed")).with_outcome(outcome(&error)),
     };
     kit.with_source(error)
+}
+
+/// The error for a host that is gone.
+pub(crate) fn host_exited(report: &ExitReport) -> KitError {
+    KitError::host_exited(report.exit_code, report.signal, report.stderr_tail.clone())
 }
 
 /// The error for an answer whose shape doesn't fit: it names the method, never the payload.
@@ -143,7 +148,12 @@ mod tests {
     use super::*;
 
     fn code_of(method: &str, rpc_code: i64, message: &str) -> KitError {
-        let error = RpcError::Answered { rpc_code, rpc_message: message.into(), rpc_data: Some(serde_json::json!(7)) };
+        let error = RpcError::Answered {
+            method: method.into(),
+            rpc_code,
+            rpc_message: message.into(),
+            rpc_data: Some(serde_json::json!(7)),
+        };
         kit_error(method, error)
     }
 

@@ -109,9 +109,7 @@ pub(crate) fn event_bytes(event: &HarnessEvent) -> usize {
         EventData::ToolStarted { call } => crate::stream::value_bytes(&call.arguments),
         EventData::ToolFinished { result, .. } => crate::stream::value_bytes(result),
         EventData::OutputRecord { output } => output.text.as_ref().map_or(0, String::len),
-        EventData::ApprovalRequested { approval } => {
-            approval.arguments.as_ref().map_or(0, crate::stream::value_bytes)
-        }
+        EventData::ApprovalRequested { approval } => approval.arguments.as_ref().map_or(0, crate::stream::value_bytes),
         _ => 0,
     };
     size_of::<HarnessEvent>() + payload

@@ -258,7 +258,5 @@ pub(crate) fn item_hash(item: &Item) -> u64 {
 /// A hash of a small value, by its JSON form.
 pub(crate) fn hash_json<T: serde::Serialize>(value: &T) -> u64 {
     let json = serde_json::to_vec(value).expect("model types always have a JSON form");
-    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
-    json.hash(&mut hasher);
-    hasher.finish()
+    foldhash::fast::FixedState::default().hash_one(json)
 }

@@ -64,7 +64,7 @@ pub(crate) fn items(messages: Vec<wire::Message>) -> Vec<Item> {
         }
         let tool_calls = tool_calls.unwrap_or_default();
         // An assistant's message that only calls tools has no text to show.
-        if !(text.is_empty() && !tool_calls.is_empty()) {
+        if !text.is_empty() || tool_calls.is_empty() {
             let line = Message { id: message_id, text, run: run_id.clone(), created_at, provisional: false };
             items.push(convert::message(&role, line));
         }

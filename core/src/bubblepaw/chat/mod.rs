@@ -31,8 +31,8 @@ use crate::model::{ChatId, ChatSettings, CompactionUpdated, ContextChanged, Gap,
 use crate::stream::Pushed;
 
 use reload::Reloads;
-use subscriber::{Mode, Next};
 pub(crate) use subscriber::Subscriber;
+use subscriber::{Mode, Next};
 
 /// How long an event that a snapshot has already may still be on its way, until the history is asked for it.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
@@ -277,16 +277,12 @@ impl ChatTask {
         let known = self.known.take();
         self.recent.clear();
         for stream in &mut self.streams {
-            stream.lost(None);
+            // What it was about to ask for, it asks for when the host is back.
+            stream.lost(known.as_ref());
             match stream.mode {
                 // They wait for a reload, which comes when the host is back.
                 Mode::Starting { .. } | Mode::Lost { .. } => {}
-                _ => {
-                    if stream.base.is_none() {
-                        stream.base = known.clone();
-                    }
-                    stream.mode = Mode::Disconnected;
-                }
+                _ => stream.mode = Mode::Disconnected,
             }
         }
     }

@@ -172,7 +172,9 @@ impl Subscriber {
             let mut batch = sink.batch();
             let mut full = false;
             for event in events.by_ref() {
-                if let Some(base) = base.as_mut().filter(|_| event.durable && !projector.cursor.covers_whole(event.sequence)) {
+                if let Some(base) =
+                    base.as_mut().filter(|_| event.durable && !projector.cursor.covers_whole(event.sequence))
+                {
                     base.apply(&event);
                 }
                 let wants = projector.project(event, Origin::Live, &mut |event| {

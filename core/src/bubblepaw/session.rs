@@ -1,0 +1,575 @@
+//! The connection to a host, over its restarts: who may ask, what is asked, and how its end is told.
+//!
+//! One task, the supervisor, owns the connection: it alone replaces it, and it tells every chat's task. Everybody else
+//! takes the current one for one request at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+
+use super::broadcast::{Broadcast, Latest};
+use super::chat::ChatTask;
+use super::chat::Subscriber;
+use super::handshake::{Agreed, shake_hands};
+use super::history::StoreSequences;
+use super::inbox::Mail;
+use super::known::{Known, KnownItems, Recent};
+use super::options::{Options, Restart};
+use super::router::{EndedConnection, Handler, OversizePause, Router};
+use super::sequence::Cursor;
+use super::snapshot::{View, view};
+use super::wire::{self, EventsAfter, HarnessEvent, Method, RawPage, feature, lenient_event};
+use super::{errors, rpc_call};
+use crate::error::{KitError, Outcome, Result};
+use crate::model::{
+    Capability, CapabilityTable, Chat, ChatId, ConnectionState, ConnectionStatus, Constraints, Counters, HostInfo, Seq,
+    Workspace,
+};
+use crate::rpc::{Client, ClientOptions, Ended, HostCommand, Patience, RpcError};
+use crate::stream::{EventStream, KitStream};
+
+/// Starts in a row without a handshake after which the error is final.
+const STARTS_WITHOUT_HANDSHAKE: u32 = 3;
+
+/// A host that lived this long was well: the next pause is the first one again.
+const GOOD_LIFE: Duration = Duration::from_secs(10);
+
+/// Snapshots that are remembered for the streams that begin at them.
+const REMEMBERED_SNAPSHOTS: usize = 8;
+
+/// A page of a chat's history of events.
+pub(crate) enum Page {
+    Events {
+        events: Vec<HarnessEvent>,
+        more: bool,
+    },
+    /// Events after the cursor are no longer kept.
+    Gone,
+    /// The answer was over the line limit.
+    TooLarge,
+}
+
+enum Connection {
+    Connected {
+        client: Client,
+        agreed: Arc<Agreed>,
+    },
+    /// Being started anew; what ended it.
+    Down {
+        error: KitError,
+    },
+    /// Over for good; what ended it, unless it was closed here.
+    Over {
+        error: Option<KitError>,
+    },
+}
+
+/// What all of a backend share.
+pub(crate) struct Core {
+    options: Options,
+    runtime: Handle,
+    command: Option<HostCommand>,
+    workspace: Option<Workspace>,
+    connection: Mutex<Connection>,
+    /// What the newest handshake settled: it stays readable when the host is gone.
+    agreed: Mutex<Arc<Agreed>>,
+    router: Arc<Router>,
+    remembered: Mutex<Vec<(ChatId, Seq, Known)>>,
+    pub(crate) store_sequences: StoreSequences,
+    pub(crate) created: Broadcast<Chat>,
+    status: Latest,
+    /// What connections that are over had counted.
+    past_counters: Mutex<Counters>,
+    restarts: AtomicU64,
+    closing: watch::Sender<bool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the end of a connection is for the kit.
+fn end_error(ended: &Ended) -> KitError {
+    match ended {
+        Ended::Exited(report) => errors::host_exited(report),
+        _ => KitError::closed(),
+    }
+}
+
+impl Core {
+    /// Starts a host.
+    pub(crate) async fn spawn(command: HostCommand, options: Options) -> Result<Arc<Core>> {
+        let runtime = runtime(&options)?;
+        let folder = command.folder().map(|folder| folder.to_string_lossy().into_owned());
+        let workspace = folder.or_else(|| options.workspace.clone());
+        let (router, ends) = Router::new(runtime.clone());
+        let started = start(&command, &router, 1, &options, &runtime).await?;
+        Ok(Core::new(started, Some(command), workspace, router, ends, options, runtime))
+    }
+
+    /// Speaks over a pair of streams.
+    pub(crate) async fn connect(
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+        options: Options,
+    ) -> Result<Arc<Core>> {
+        let runtime = runtime(&options)?;
+        let (router, ends) = Router::new(runtime.clone());
+        let handler = handler(&router, 1);
+        let client = Client::start(reader, writer, handler, client_options(&options, &runtime));
+        let agreed = shake_or_close(&client, &options).await?;
+        let workspace = options.workspace.clone();
+        Ok(Core::new((client, agreed), None, workspace, router, ends, options, runtime))
+    }
+
+    fn new(
+        (client, agreed): (Client, Agreed),
+        command: Option<HostCommand>,
+        workspace: Option<String>,
+        router: Arc<Router>,
+        ends: mpsc::UnboundedReceiver<EndedConnection>,
+        options: Options,
+        runtime: Handle,
+    ) -> Arc<Core> {
+        let agreed = Arc::new(agreed);
+        let reported = agreed.host.workspace.clone();
+        // The app chose the folder; the host's name for it is shown beside it.
+        let workspace = match (workspace, reported) {
+            (Some(path), reported) => {
+                Some(Workspace { path: Some(path), name: reported.and_then(|w| w.name), branch: None })
+            }
+            (None, reported) => reported,
+        };
+        let core = Arc::new(Core {
+            options,
+            runtime: runtime.clone(),
+            command,
+            workspace,
+            connection: Mutex::new(Connection::Connected { client, agreed: agreed.clone() }),
+            agreed: Mutex::new(agreed),
+            router,
+            remembered: Mutex::default(),
+            store_sequences: StoreSequences::default(),
+            created: Broadcast::default(),
+            status: Latest::new(ConnectionState { status: ConnectionStatus::Connected, reason: None }),
+            past_counters: Mutex::default(),
+            restarts: AtomicU64::new(0),
+            closing: watch::Sender::new(false),
+        });
+        runtime.spawn(supervise(core.clone(), ends));
+        core
+    }
+
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
+    }
+
+    pub(crate) fn host_info(&self) -> HostInfo {
+        lock(&self.agreed).host.clone()
+    }
+
+    pub(crate) fn capability_table(&self) -> CapabilityTable {
+        lock(&self.agreed).table()
+    }
+
+    pub(crate) fn constraints(&self) -> Constraints {
+        lock(&self.agreed).constraints()
+    }
+
+    pub(crate) fn has_feature(&self, feature: &str) -> bool {
+        lock(&self.agreed).has(feature)
+    }
+
+    pub(crate) fn has_context(&self) -> bool {
+        self.has_feature(feature::CONTEXT)
+    }
+
+    pub(crate) fn has_child_events(&self) -> bool {
+        self.has_feature(feature::CHILD_EVENTS)
+    }
+
+    /// Fails where `capability` is off.
+    pub(crate) fn require(&self, capability: Capability) -> Result<()> {
+        if self.capability_table().detail(capability).on { Ok(()) } else { Err(KitError::unsupported(capability)) }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut counters = lock(&self.past_counters).clone();
+        if let Connection::Connected { client, .. } = &*lock(&self.connection) {
+            add_counters(&mut counters, client);
+        }
+        counters.malformed = self.router.malformed.load(Ordering::Relaxed);
+        counters.gaps = self.router.gaps.load(Ordering::Relaxed);
+        counters.restarts = self.restarts.load(Ordering::Relaxed);
+        counters
+    }
+
+    pub(crate) fn connection(&self) -> crate::stream::ConnectionStream {
+        self.status.subscribe(self.options.stream_limits)
+    }
+
+    pub(crate) fn watch_all(&self) -> EventStream {
+        if let Connection::Over { error } = &*lock(&self.connection) {
+            return ended_stream(error.clone());
+        }
+        self.router.watchers.watch(self.options.stream_limits)
+    }
+
+    pub(crate) fn created_chats(&self) -> crate::stream::ChatStream {
+        let stream = self.created.subscribe(self.options.stream_limits);
+        if let Connection::Over { .. } = &*lock(&self.connection) {
+            self.created.end(None);
+        }
+        stream
+    }
+
+    /// The current connection.
+    fn client(&self) -> Result<(Client, Arc<Agreed>)> {
+        match &*lock(&self.connection) {
+            Connection::Connected { client, agreed } => Ok((client.clone(), agreed.clone())),
+            Connection::Down { error } => Err(error.clone().with_outcome(Outcome::NotSent)),
+            Connection::Over { error } => {
+                Err(error.clone().unwrap_or_else(KitError::closed).with_outcome(Outcome::NotSent))
+            }
+        }
+    }
+
+    /// One request of the contract.
+    pub(crate) async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result> {
+        let answer = self.request::<M>(params).await?;
+        rpc_call::read::<M>(&answer)
+    }
+
+    async fn request<M: Method>(&self, params: M::Params) -> Result<Box<RawValue>> {
+        let (client, agreed) = self.client()?;
+        if let Some(feature) = M::FEATURE
+            && !agreed.has(feature)
+        {
+            // The capability said so before; the host may have come back with less.
+            let error = KitError::failed(format!("the host no longer offers {feature}"));
+            return Err(error.with_outcome(Outcome::NotSent));
+        }
+        rpc_call::raw::<M>(&client, &params, rpc_call::time_left(M::NAME)?).await
+    }
+
+    /// The state of a session, then its approvals: these may be newer, never older.
+    pub(crate) async fn load_view(&self, chat: &ChatId) -> Result<View> {
+        let state = self.call::<wire::SessionState>(wire::SessionParams { session_id: chat.clone() }).await?;
+        let approvals =
+            if self.has_feature(feature::APPROVALS) { self.load_approvals(chat).await? } else { Vec::new() };
+        Ok(view(state, approvals, self.workspace.clone()))
+    }
+
+    pub(crate) async fn load_approvals(&self, chat: &ChatId) -> Result<Vec<wire::Approval>> {
+        let params = wire::SessionParams { session_id: chat.clone() };
+        Ok(self.call::<wire::ApprovalList>(params).await?.approvals)
+    }
+
+    /// Durable events after a host sequence.
+    pub(crate) async fn load_page(&self, chat: &ChatId, after: u64, limit: u64) -> Result<Page> {
+        let (client, _) = self.client()?;
+        let params = wire::EventsAfterParams { session_id: chat.clone(), after, limit };
+        let timeout = rpc_call::time_left(EventsAfter::NAME)?;
+        let answer = match client.call(EventsAfter::NAME, &params, timeout).await {
+            Ok(answer) => answer,
+            Err(RpcError::Oversize { .. }) => return Ok(Page::TooLarge),
+            Err(error) => return Err(errors::kit_error(EventsAfter::NAME, error)),
+        };
+        let page = read_page(&answer)?;
+        if page.resync == Some(true) {
+            return Ok(Page::Gone);
+        }
+        // A host that says there is more and gives nothing would be asked for ever.
+        let more = page.has_more && !page.events.is_empty();
+        Ok(Page::Events { events: page.events, more })
+    }
+
+    /// Keeps what a snapshot tells, for a stream that begins at it.
+    pub(crate) fn remember(&self, view: &View) {
+        let known = Known::of(view, None, &Recent::default());
+        let chat = view.snapshot.chat.id.clone();
+        let mut remembered = lock(&self.remembered);
+        remembered.retain(|(known, _, _)| *known != chat);
+        if remembered.len() == REMEMBERED_SNAPSHOTS {
+            remembered.remove(0);
+        }
+        remembered.push((chat, view.snapshot.seq, known));
+    }
+
+    /// What an app knows that begins at `after`.
+    fn base(&self, chat: &ChatId, after: Seq) -> Known {
+        let remembered = lock(&self.remembered);
+        let exact = remembered.iter().find(|(known, seq, _)| known == chat && *seq == after);
+        match exact {
+            Some((_, _, known)) => known.clone(),
+            None if Cursor::from_kit(after) == Cursor::START => Known::unknown(KnownItems::Nothing),
+            None => Known::unknown(KnownItems::BeforeRun(None)),
+        }
+    }
+
+    pub(crate) fn events(self: &Arc<Self>, chat: &ChatId, after: Option<Seq>) -> EventStream {
+        let limits = self.options.stream_limits;
+        let (sink, stream) = KitStream::channel(limits);
+        let base = after.map(|after| self.base(chat, after));
+        let subscriber = Subscriber::new(chat.clone(), sink, limits, after.map(Cursor::from_kit), base);
+        // Under the lock, so that the end of the connection comes either before or behind it, never between.
+        let connection = lock(&self.connection);
+        if let Connection::Over { error } = &*connection {
+            return ended_stream(error.clone());
+        }
+        let down = matches!(&*connection, Connection::Down { .. });
+        self.router.deliver_or_start(chat, Mail::Attach(Box::new(subscriber)), |inbox| {
+            if down {
+                inbox.push(Mail::Down);
+            }
+            ChatTask::start(self.clone(), chat.clone(), inbox);
+        });
+        stream
+    }
+
+    /// A command here may have changed a chat's state without an event.
+    pub(crate) fn refresh(&self, chat: &ChatId) {
+        self.router.deliver(chat, Mail::Refresh);
+    }
+
+    /// Ends the backend and waits until nothing of it is left.
+    pub(crate) async fn close(&self) {
+        let client = self.begin_close();
+        if let Some(client) = client {
+            client.close().await;
+        }
+    }
+
+    /// Ends the backend without waiting.
+    pub(crate) fn shutdown(&self) {
+        if let Some(client) = self.begin_close() {
+            client.shutdown();
+        }
+    }
+
+    fn begin_close(&self) -> Option<Client> {
+        let client = match &*lock(&self.connection) {
+            Connection::Connected { client, .. } => Some(client.clone()),
+            Connection::Down { .. } | Connection::Over { .. } => None,
+        };
+        self.closing.send_replace(true);
+        self.over(None);
+        client
+    }
+
+    /// Over for good. The first reason counts.
+    fn over(&self, error: Option<KitError>) {
+        {
+            let mut connection = lock(&self.connection);
+            match &*connection {
+                Connection::Over { .. } => return,
+                Connection::Connected { client, .. } => add_counters(&mut lock(&self.past_counters), client),
+                Connection::Down { .. } => {}
+            }
+            *connection = Connection::Over { error: error.clone() };
+            self.router.deliver_to_all(|| Mail::Over(error.clone()));
+        }
+        self.router.watchers.end(error.as_ref());
+        self.created.end(None);
+        self.status.end(ConnectionState { status: ConnectionStatus::Closed, reason: error });
+    }
+
+    fn down(&self, error: KitError) {
+        let mut connection = lock(&self.connection);
+        match &*connection {
+            Connection::Over { .. } => return,
+            Connection::Connected { client, .. } => add_counters(&mut lock(&self.past_counters), client),
+            Connection::Down { .. } => {}
+        }
+        *connection = Connection::Down { error: error.clone() };
+        self.router.watchers.lost(None);
+        self.router.deliver_to_all(|| Mail::Down);
+        drop(connection);
+        self.status.set(ConnectionState { status: ConnectionStatus::Restarting, reason: Some(error) });
+    }
+
+    fn up(&self, client: Client, agreed: Agreed) {
+        let agreed = Arc::new(agreed);
+        {
+            let mut connection = lock(&self.connection);
+            if matches!(&*connection, Connection::Over { .. }) {
+                client.shutdown();
+                return;
+            }
+            *lock(&self.agreed) = agreed.clone();
+            *connection = Connection::Connected { client, agreed };
+            self.restarts.fetch_add(1, Ordering::Relaxed);
+            self.router.deliver_to_all(|| Mail::Up);
+        }
+        self.status.set(ConnectionState { status: ConnectionStatus::Connected, reason: None });
+    }
+}
+
+fn runtime(options: &Options) -> Result<Handle> {
+    match &options.runtime {
+        Some(runtime) => Ok(runtime.clone()),
+        None => Handle::try_current()
+            .map_err(|_| KitError::invalid("no async runtime is running here, and the options name none")),
+    }
+}
+
+fn ended_stream(error: Option<KitError>) -> EventStream {
+    match error {
+        Some(error) => KitStream::failed(error),
+        None => KitStream::channel(Default::default()).1,
+    }
+}
+
+fn client_options(options: &Options, runtime: &Handle) -> ClientOptions {
+    let mut client = ClientOptions::new(runtime.clone());
+    client.line_limit_bytes = options.line_limit;
+    client.call_timeout = options.call_timeout;
+    client.patience = Patience::new(options.close_grace, TERMINATE_GRACE);
+    client.recorder = options.recorder.clone();
+    client
+}
+
+/// How long a host that was asked to end by a signal may take.
+const TERMINATE_GRACE: Duration = Duration::from_secs(1);
+
+fn handler(router: &Arc<Router>, generation: u64) -> Handler {
+    Handler { router: router.clone(), generation, oversize: Arc::new(OversizePause::default()) }
+}
+
+/// Starts the host and shakes hands; where that fails nothing is left of it.
+async fn start(
+    command: &HostCommand,
+    router: &Arc<Router>,
+    generation: u64,
+    options: &Options,
+    runtime: &Handle,
+) -> Result<(Client, Agreed)> {
+    let started = Client::spawn(command, handler(router, generation), client_options(options, runtime)).await;
+    let client = started.map_err(|error| {
+        let kit = KitError::failed(error.to_string()).with_outcome(Outcome::NotSent);
+        kit.with_source(error)
+    })?;
+    let agreed = shake_or_close(&client, options).await?;
+    Ok((client, agreed))
+}
+
+async fn shake_or_close(client: &Client, options: &Options) -> Result<Agreed> {
+    // Whoever drops this future while it waits drops the client, which ends the host.
+    match shake_hands(client, options, options.handshake_timeout).await {
+        Ok(agreed) => Ok(agreed),
+        Err(error) => {
+            client.close().await;
+            Err(error)
+        }
+    }
+}
+
+fn add_counters(counters: &mut Counters, client: &Client) {
+    let of = client.counters();
+    counters.skipped_lines += of.skipped_lines;
+    counters.unknown_ids += of.unknown_ids;
+    counters.oversize += of.oversize;
+    counters.host_requests += of.host_requests;
+}
+
+/// Reads a page; where an event in it doesn't fit, that event alone is in doubt.
+fn read_page(answer: &RawValue) -> Result<wire::EventsAfterResult> {
+    if let Ok(page) = serde_json::from_str(answer.get()) {
+        return Ok(page);
+    }
+    let unreadable = |_| errors::unreadable(EventsAfter::NAME);
+    let raw: RawPage<'_> = serde_json::from_str(answer.get()).map_err(unreadable)?;
+    let events = raw.events.into_iter().map(lenient_event).collect::<Result<_, _>>().map_err(unreadable)?;
+    Ok(wire::EventsAfterResult { events, has_more: raw.has_more, resync: raw.resync })
+}
+
+/// The supervisor: waits for the end of each connection, and starts the host anew where the options say so.
+async fn supervise(core: Arc<Core>, mut ends: mpsc::UnboundedReceiver<EndedConnection>) {
+    let mut closing = core.closing.subscribe();
+    let mut generation = 1;
+    let mut pauses = Pauses::new(core.options.restart);
+    loop {
+        let since = Instant::now();
+        let ended = loop {
+            tokio::select! {
+                Some(end) = ends.recv() => if end.generation == generation { break end.ended },
+                _ = closing.wait_for(|closing| *closing) => return,
+            }
+        };
+        let error = end_error(&ended);
+        let (Some(command), Restart::Always { .. }, Ended::Exited(_)) = (&core.command, core.options.restart, &ended)
+        else {
+            core.over(Some(error).filter(|_| ended != Ended::Closed));
+            return;
+        };
+        core.down(error);
+        if since.elapsed() >= GOOD_LIFE {
+            pauses = Pauses::new(core.options.restart);
+        }
+        let restarted = tokio::select! {
+            restarted = start_anew(&core, command, &mut generation, &mut pauses) => restarted,
+            // Dropping the start drops the host it was starting.
+            _ = closing.wait_for(|closing| *closing) => return,
+        };
+        match restarted {
+            Ok((client, agreed)) => core.up(client, agreed),
+            Err(error) => {
+                core.over(Some(error));
+                return;
+            }
+        }
+    }
+}
+
+async fn start_anew(
+    core: &Core,
+    command: &HostCommand,
+    generation: &mut u64,
+    pauses: &mut Pauses,
+) -> Result<(Client, Agreed)> {
+    let mut failures = 0;
+    loop {
+        tokio::time::sleep(pauses.next()).await;
+        *generation += 1;
+        match start(command, &core.router, *generation, &core.options, &core.runtime).await {
+            Ok(started) => return Ok(started),
+            Err(error) => {
+                failures += 1;
+                // Another version will not go away by itself.
+                if failures == STARTS_WITHOUT_HANDSHAKE || matches!(error, KitError::ProtocolMismatch { .. }) {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Growing pauses.
+struct Pauses {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    fn new(restart: Restart) -> Self {
+        match restart {
+            Restart::Always { first_pause, longest_pause } => Pauses { next: first_pause, longest: longest_pause },
+            Restart::Never => Pauses { next: Duration::ZERO, longest: Duration::ZERO },
+        }
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.next.min(self.longest);
+        self.next = (self.next * 2).min(self.longest);
+        pause
+    }
+}
