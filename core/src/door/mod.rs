@@ -1,8 +1,8 @@
 //! The door: every method and every stream of a backend by its name, with JSON in and out.
 //!
 //! It is what the language bindings wrap, so that their native part stays a handful of functions: a new method is one
-//! row in [`table`], from which come the call, the check of its parameters and its entry in [`schema`]. It knows the
-//! ports and the model, and no adapter.
+//! row in the door's table, from which come the call, the check of its parameters and its entry in the schema. It knows
+//! the ports and the model, and no adapter.
 
 mod params;
 mod reply;
