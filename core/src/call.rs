@@ -36,7 +36,9 @@ pub trait CallExt: Future + Sized {
     where
         Self: Send,
     {
-        LIMIT.scope(Limit::Until(Instant::now() + time), self)
+        // A time beyond the clock's end is no limit.
+        let limit = Instant::now().checked_add(time).map_or(Limit::None, Limit::Until);
+        LIMIT.scope(limit, self)
     }
 
     /// The call may take as long as it takes.

@@ -2,6 +2,7 @@
 
 pub mod bubblepaw;
 mod call;
+pub mod door;
 pub mod error;
 pub mod model;
 mod port;

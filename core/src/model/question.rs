@@ -22,7 +22,11 @@ pub struct Question {
 /// [`Constraints`](super::Constraints).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a string, {text}, {choice, text?}, {choices, text?}, {skipped} or a list of these"
+)]
 #[non_exhaustive]
 pub enum Answer {
     /// A plain string: one text answer.
