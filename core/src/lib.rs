@@ -3,11 +3,13 @@
 pub mod bubblepaw;
 mod call;
 pub mod error;
+pub mod feed;
 pub mod model;
 mod port;
 pub mod stream;
 
 pub use call::{CallExt, Limit, limit};
 pub use error::{ErrorInfo, KitError, Outcome, Result};
+pub use feed::{Changed, ChatFeed, FeedState, FeedUpdate};
 pub use port::{AgentBackend, ChatReader};
 pub use stream::{ChatStream, ConnectionStream, EventStream, KitStream, StreamLimits, StreamSink};
