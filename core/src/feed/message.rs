@@ -1,0 +1,179 @@
+//! What events do to messages: where each goes, and how provisional text becomes the host's own.
+//!
+//! - A user message or system line that is known stays in its place. A new one goes behind the item that `after_id`
+//!   names. A user message without it is the chat's first item. Where the named item is not on display (it may be a
+//!   reply whose own id is not known yet), a run's first user message goes before the run's other items, anything else
+//!   to the end.
+//! - A reply with a provisional id (`provisional:<run>`) takes the place of its run's newest provisional item. It does not
+//!   where a tool call stands behind that item and the reply doesn't begin with its text: then the last step's text was
+//!   never seen, and the reply goes to the end.
+//! - A reply with the host's own id takes the place of the oldest provisional item of its run with the same text, else of
+//!   the oldest that the text goes on from, else of the newest one as above.
+
+use std::sync::Arc;
+
+use super::changed::TextOf;
+use super::item::{FeedItem, LiveMessage};
+use super::reducer::FeedReducer;
+use super::text::LiveText;
+use crate::model::{Event, Item, ItemId, Message, MessageAssistant, MessageDelta};
+
+impl FeedReducer {
+    pub(super) fn user_message(&mut self, event: &Event, message: &Item, after: Option<&ItemId>) {
+        let items = &self.state.items;
+        let run = message.run().or(event.run.as_ref());
+        let lane = self.lanes.get(run).filter(|lane| run.is_some() && !lane.has_user);
+        let at = match after {
+            None => 0,
+            Some(after) => self
+                .behind(after, message)
+                .or_else(|| items.position(lane?.first.as_ref()?))
+                .unwrap_or_else(|| items.len()),
+        };
+        let is_first = lane.and_then(|lane| items.position(lane.first.as_ref()?)).is_some_and(|first| at <= first);
+        self.upsert(event, message, at);
+        if run.is_some() {
+            let lane = self.lanes.of(run);
+            lane.has_user = true;
+            if is_first {
+                lane.first = Some(message.id().clone());
+            }
+        }
+    }
+
+    pub(super) fn system_message(&mut self, event: &Event, message: &Item, after: Option<&ItemId>) {
+        let at = after.and_then(|after| self.behind(after, message)).unwrap_or_else(|| self.state.items.len());
+        self.upsert(event, message, at);
+    }
+
+    /// The place behind an item, and behind what other runs left there that no snapshot has.
+    fn behind(&self, after: &ItemId, message: &Item) -> Option<usize> {
+        let mut at = self.state.items.position(after)? + 1;
+        while let Some(slot) = self.state.items.slot(at)
+            && slot.item.is_passing()
+            && slot.item.run() != message.run()
+        {
+            at += 1;
+        }
+        Some(at)
+    }
+
+    pub(super) fn delta(&mut self, event: &Event, delta: &MessageDelta) {
+        let (id, run) = (&delta.message_id, event.run.as_ref());
+        if self.has_ended(run) || self.lanes.get(run).is_some_and(|lane| lane.retired.contains(id)) {
+            return;
+        }
+        let stamp = self.stamp(event);
+        let Some(at) = self.state.items.position(id) else {
+            // What a newer snapshot may have as a stored message is not begun again; no text is no item.
+            if !delta.text.is_empty() && event.seq >= self.snapshot_seq {
+                let mut text = LiveText::default();
+                text.put(delta.offset, &delta.text);
+                let live = LiveMessage { id: id.clone(), run: run.cloned(), text };
+                self.insert(event, self.state.items.len(), FeedItem::Live(live.into()));
+            }
+            return;
+        };
+        let Some(item) = self.state.items.item_mut(at, stamp) else { return };
+        if let FeedItem::Told(told) = &*item {
+            // A text that a snapshot told as provisional goes on; a stored message is never cut.
+            let Item::AssistantMessage(message) = &**told else { return };
+            if !message.provisional {
+                return;
+            }
+            let text = LiveText::from(message.text.as_str());
+            *item = FeedItem::Live(LiveMessage { id: id.clone(), run: message.run.clone(), text }.into());
+        }
+        let FeedItem::Live(live) = item else { return };
+        if let Some(from) = Arc::make_mut(live).text.put(delta.offset, &delta.text) {
+            self.touched.text(TextOf::Item(id.clone()), from);
+        }
+    }
+
+    pub(super) fn assistant_message(&mut self, event: &Event, told: &MessageAssistant) {
+        let known = self.state.items.position(&told.message_id);
+        let stands_for = if told.provisional { self.newest(event, told) } else { self.same_text(event, told) };
+        let stands_for = match (known, stands_for) {
+            // A message with the host's own id is known to be itself.
+            (Some(_), _) if !told.provisional => None,
+            (_, stands_for) => stands_for.filter(|id| *id != told.message_id),
+        };
+        let message = Message {
+            id: told.message_id.clone(),
+            text: told.text.clone(),
+            run: event.run.clone(),
+            created_at: event.at,
+            provisional: told.provisional,
+        };
+        match (known, stands_for) {
+            (known, Some(old)) => {
+                // A run that was taken up again replies again: the newer text is the reply.
+                if let Some(at) = known {
+                    self.state.items.remove(at);
+                    self.touched.item(&told.message_id);
+                    self.lanes.of(event.run.as_ref()).provisional.retain(|p| p.id != told.message_id);
+                }
+                let item = FeedItem::Told(Item::AssistantMessage(message).into());
+                let Some(at) = self.state.items.position(&old) else { return };
+                self.lanes.of(event.run.as_ref()).replace(&old, &item);
+                self.touched.in_place_of(item.id(), &old);
+                let stamp = self.stamp(event);
+                self.state.items.set(at, item, stamp);
+            }
+            (Some(at), None) => {
+                let Some(slot) = self.state.items.slot(at) else { return };
+                let mut message = message;
+                if let FeedItem::Told(item) = &slot.item
+                    && let Item::AssistantMessage(known) = &**item
+                {
+                    message.created_at = known.created_at.or(message.created_at);
+                    message.run = known.run.clone().or(message.run);
+                }
+                self.set(event, at, FeedItem::Told(Item::AssistantMessage(message).into()));
+            }
+            (None, None) => {
+                let item = FeedItem::Told(Item::AssistantMessage(message).into());
+                self.insert(event, self.state.items.len(), item);
+            }
+        }
+    }
+
+    /// The run's newest provisional item, where the reply can be its text.
+    fn newest(&self, event: &Event, reply: &MessageAssistant) -> Option<ItemId> {
+        let newest = self.lanes.get(event.run.as_ref())?.provisional.last()?;
+        (!newest.over || self.begins(&newest.id, &reply.text)).then(|| newest.id.clone())
+    }
+
+    /// The provisional item whose text the host stored as this message.
+    fn same_text(&self, event: &Event, told: &MessageAssistant) -> Option<ItemId> {
+        let provisional = &self.lanes.get(event.run.as_ref())?.provisional;
+        let begins: Vec<_> = provisional.iter().filter(|p| self.begins(&p.id, &told.text)).collect();
+        let whole = begins.iter().find(|p| self.len_bytes(&p.id) == told.text.len());
+        match whole.or(begins.first()) {
+            Some(found) => Some(found.id.clone()),
+            None => self.newest(event, told),
+        }
+    }
+
+    /// Whether the text of an item is the beginning of `text`.
+    fn begins(&self, id: &ItemId, text: &str) -> bool {
+        match self.state.items.get(id) {
+            Some(FeedItem::Live(live)) => live.text.begins(text),
+            Some(FeedItem::Told(item)) => {
+                matches!(&**item, Item::AssistantMessage(message) if text.starts_with(&message.text))
+            }
+            None => false,
+        }
+    }
+
+    fn len_bytes(&self, id: &ItemId) -> usize {
+        match self.state.items.get(id) {
+            Some(FeedItem::Live(live)) => live.text.chunks().map(str::len).sum(),
+            Some(FeedItem::Told(item)) => match &**item {
+                Item::AssistantMessage(message) => message.text.len(),
+                _ => 0,
+            },
+            None => 0,
+        }
+    }
+}
