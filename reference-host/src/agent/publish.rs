@@ -64,7 +64,8 @@ impl Runner {
                 created_at: Some(tx.now),
             };
             tx.store.insert_output(self.num, &output)?;
-            tx.event(&self.session, Some(&self.run.run_id), EventData::OutputRecord { output }).map(drop)
+            tx.event(&self.session, Some(&self.run.run_id), EventData::OutputRecord { output: Box::new(output) })
+                .map(drop)
         })
     }
 }

@@ -175,7 +175,11 @@ impl Runner {
                     origin: self.origin.clone(),
                     step: key,
                 })?;
-                tx.event(&self.session, Some(&self.run.run_id), EventData::ApprovalRequested { approval })?;
+                tx.event(
+                    &self.session,
+                    Some(&self.run.run_id),
+                    EventData::ApprovalRequested { approval: Box::new(approval) },
+                )?;
                 Ok(false)
             })?;
             if free {
