@@ -11,6 +11,9 @@ use crate::model::{ChatId, HistoryItem, ItemId, Seq};
 /// Messages that one request asks for.
 const PAGE_MESSAGES: u64 = 500;
 
+/// Above every store sequence, and still exact for hosts that count in doubles.
+const MAX_STORE_SEQUENCE: u64 = (1 << 53) - 1;
+
 /// Chats whose sequences are kept. Each costs about a hundred bytes a message.
 const MAX_CHATS: usize = 32;
 
@@ -67,7 +70,7 @@ impl Core {
         let mut known = self.store_sequences.of(chat);
         if ids.iter().any(|id| !known.sequences.contains_key(id)) {
             let first = known.up_to.saturating_add(1);
-            for entry in self.load_entries(chat, first, u64::MAX >> 11).await? {
+            for entry in self.load_entries(chat, first, MAX_STORE_SEQUENCE).await? {
                 known.up_to = known.up_to.max(entry.seq);
                 known.sequences.insert(entry.message.message_id, Seq(entry.seq));
             }

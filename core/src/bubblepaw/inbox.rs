@@ -81,18 +81,17 @@ impl Inbox {
         kept
     }
 
-    /// All mail, in order; waits for some.
-    pub(crate) async fn take(&self) -> VecDeque<Mail> {
-        loop {
-            let notified = self.notify.notified();
-            {
-                let mut state = self.lock();
-                if !state.mail.is_empty() {
-                    (state.events, state.bytes) = (0, 0);
-                    return std::mem::take(&mut state.mail);
-                }
-            }
-            notified.await;
+    /// All mail, in order; none where there is none.
+    pub(crate) fn try_take(&self) -> Option<VecDeque<Mail>> {
+        let mut state = self.lock();
+        (state.events, state.bytes) = (0, 0);
+        Some(std::mem::take(&mut state.mail)).filter(|mail| !mail.is_empty())
+    }
+
+    /// Waits until there is mail.
+    pub(crate) async fn filled(&self) {
+        while self.is_empty() {
+            self.notify.notified().await;
         }
     }
 

@@ -30,7 +30,7 @@ use crate::model::{
     Capability, CapabilityTable, Chat, ChatId, ConnectionState, ConnectionStatus, Constraints, Counters, HostInfo, Seq,
     Workspace,
 };
-use crate::rpc::{Client, ClientOptions, Ended, HostCommand, Patience, RpcError};
+use crate::rpc::{Client, ClientOptions, Ended, HostCommand, Patience, RpcError, SpawnError};
 use crate::stream::{EventStream, KitStream};
 
 /// Starts in a row without a handshake after which the error is final.
@@ -87,6 +87,8 @@ pub(crate) struct Core {
     past_counters: Mutex<Counters>,
     restarts: AtomicU64,
     closing: watch::Sender<bool>,
+    /// Whether the supervisor has ended, and with it all that it had started.
+    unsupervised: watch::Sender<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,7 +110,7 @@ impl Core {
         let folder = command.folder().map(|folder| folder.to_string_lossy().into_owned());
         let workspace = folder.or_else(|| options.workspace.clone());
         let (router, ends) = Router::new(runtime.clone());
-        let started = start(&command, &router, 1, &options, &runtime).await?;
+        let started = start(&command, &router, 1, &options, &runtime, None).await?;
         Ok(Core::new(started, Some(command), workspace, router, ends, options, runtime))
     }
 
@@ -122,7 +124,7 @@ impl Core {
         let (router, ends) = Router::new(runtime.clone());
         let handler = handler(&router, 1);
         let client = Client::start(reader, writer, handler, client_options(&options, &runtime));
-        let agreed = shake_or_close(&client, &options).await?;
+        let agreed = shake_or_close(&client, &options, None).await?;
         let workspace = options.workspace.clone();
         Ok(Core::new((client, agreed), None, workspace, router, ends, options, runtime))
     }
@@ -160,8 +162,15 @@ impl Core {
             past_counters: Mutex::default(),
             restarts: AtomicU64::new(0),
             closing: watch::Sender::new(false),
+            unsupervised: watch::Sender::new(false),
         });
-        runtime.spawn(supervise(core.clone(), ends));
+        runtime.spawn({
+            let core = core.clone();
+            async move {
+                supervise(&core, ends).await;
+                core.unsupervised.send_replace(true);
+            }
+        });
         core
     }
 
@@ -347,6 +356,8 @@ impl Core {
         if let Some(client) = client {
             client.close().await;
         }
+        // A host that is being started anew is the supervisor's; an error here says that the core itself is gone.
+        let _ = self.unsupervised.subscribe().wait_for(|ended| *ended).await;
     }
 
     /// Ends the backend without waiting.
@@ -397,13 +408,13 @@ impl Core {
         self.status.set(ConnectionState { status: ConnectionStatus::Restarting, reason: Some(error) });
     }
 
-    fn up(&self, client: Client, agreed: Agreed) {
+    /// The host is back. Where the backend was closed meanwhile the client is given back, to be closed.
+    fn up(&self, client: Client, agreed: Agreed) -> Result<(), Client> {
         let agreed = Arc::new(agreed);
         {
             let mut connection = lock(&self.connection);
             if matches!(&*connection, Connection::Over { .. }) {
-                client.shutdown();
-                return;
+                return Err(client);
             }
             *lock(&self.agreed) = agreed.clone();
             *connection = Connection::Connected { client, agreed };
@@ -411,6 +422,7 @@ impl Core {
             self.router.deliver_to_all(|| Mail::Up);
         }
         self.status.set(ConnectionState { status: ConnectionStatus::Connected, reason: None });
+        Ok(())
     }
 }
 
@@ -452,19 +464,38 @@ async fn start(
     generation: u64,
     options: &Options,
     runtime: &Handle,
+    closed: Option<watch::Receiver<bool>>,
 ) -> Result<(Client, Agreed)> {
     let started = Client::spawn(command, handler(router, generation), client_options(options, runtime)).await;
     let client = started.map_err(|error| {
-        let kit = KitError::failed(error.to_string()).with_outcome(Outcome::NotSent);
-        kit.with_source(error)
+        let message = error.to_string();
+        let kit = match &error {
+            SpawnError::MissingProgram { .. }
+            | SpawnError::MissingFolder { .. }
+            | SpawnError::MissingInterpreter { .. } => KitError::not_found(message),
+            SpawnError::NotExecutable { .. } => KitError::denied(message),
+            _ => KitError::failed(message),
+        };
+        kit.with_outcome(Outcome::NotSent).with_source(error)
     })?;
-    let agreed = shake_or_close(&client, options).await?;
+    let agreed = shake_or_close(&client, options, closed).await?;
     Ok((client, agreed))
 }
 
-async fn shake_or_close(client: &Client, options: &Options) -> Result<Agreed> {
+/// The handshake; where it fails, or the backend is closed meanwhile, nothing is left of the connection.
+async fn shake_or_close(client: &Client, options: &Options, closed: Option<watch::Receiver<bool>>) -> Result<Agreed> {
+    let closed = async {
+        match closed {
+            Some(mut closed) => drop(closed.wait_for(|closed| *closed).await),
+            None => std::future::pending().await,
+        }
+    };
     // Whoever drops this future while it waits drops the client, which ends the host.
-    match shake_hands(client, options, options.handshake_timeout).await {
+    let agreed = tokio::select! {
+        agreed = shake_hands(client, options, options.handshake_timeout) => agreed,
+        () = closed => Err(KitError::closed()),
+    };
+    match agreed {
         Ok(agreed) => Ok(agreed),
         Err(error) => {
             client.close().await;
@@ -493,7 +524,7 @@ fn read_page(answer: &RawValue) -> Result<wire::EventsAfterResult> {
 }
 
 /// The supervisor: waits for the end of each connection, and starts the host anew where the options say so.
-async fn supervise(core: Arc<Core>, mut ends: mpsc::UnboundedReceiver<EndedConnection>) {
+async fn supervise(core: &Core, mut ends: mpsc::UnboundedReceiver<EndedConnection>) {
     let mut closing = core.closing.subscribe();
     let mut generation = 1;
     let mut pauses = Pauses::new(core.options.restart);
@@ -515,13 +546,13 @@ async fn supervise(core: Arc<Core>, mut ends: mpsc::UnboundedReceiver<EndedConne
         if since.elapsed() >= GOOD_LIFE {
             pauses = Pauses::new(core.options.restart);
         }
-        let restarted = tokio::select! {
-            restarted = start_anew(&core, command, &mut generation, &mut pauses) => restarted,
-            // Dropping the start drops the host it was starting.
-            _ = closing.wait_for(|closing| *closing) => return,
-        };
-        match restarted {
-            Ok((client, agreed)) => core.up(client, agreed),
+        match start_anew(core, command, &mut generation, &mut pauses).await {
+            Ok((client, agreed)) => {
+                if let Err(client) = core.up(client, agreed) {
+                    client.close().await;
+                    return;
+                }
+            }
             Err(error) => {
                 core.over(Some(error));
                 return;
@@ -537,15 +568,21 @@ async fn start_anew(
     pauses: &mut Pauses,
 ) -> Result<(Client, Agreed)> {
     let mut failures = 0;
+    let mut closing = core.closing.subscribe();
     loop {
-        tokio::time::sleep(pauses.next()).await;
+        tokio::select! {
+            () = tokio::time::sleep(pauses.next()) => {}
+            _ = closing.wait_for(|closing| *closing) => return Err(KitError::closed()),
+        }
         *generation += 1;
-        match start(command, &core.router, *generation, &core.options, &core.runtime).await {
+        let closed = core.closing.subscribe();
+        match start(command, &core.router, *generation, &core.options, &core.runtime, Some(closed)).await {
             Ok(started) => return Ok(started),
             Err(error) => {
                 failures += 1;
-                // Another version will not go away by itself.
-                if failures == STARTS_WITHOUT_HANDSHAKE || matches!(error, KitError::ProtocolMismatch { .. }) {
+                // Another version will not go away by itself, nor will a close.
+                let last = matches!(error, KitError::ProtocolMismatch { .. } | KitError::Closed(_));
+                if failures == STARTS_WITHOUT_HANDSHAKE || last {
                     return Err(error);
                 }
             }

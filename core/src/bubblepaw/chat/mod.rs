@@ -102,20 +102,23 @@ impl ChatTask {
             if self.streams.is_empty() && self.core.router().retire(&self.chat, &self.inbox) {
                 return;
             }
+            if let Some(mail) = self.inbox.try_take() {
+                self.mail(mail);
+            }
             self.begin_what_is_due();
             let due = [self.reloads.due_at().filter(|_| self.connected), self.held.as_ref().map(|held| held.until)];
             let due = due.into_iter().flatten().min();
             let inbox = self.inbox.clone();
             let drained = self.drained.clone();
             tokio::select! {
-                // Events first: what came before an answer is delivered before the answer is looked at.
+                // The inbox last: its flood was looked at above, and must not keep the rest from its turn.
                 biased;
-                mail = inbox.take() => self.mail(mail),
                 Some((id, page)) = self.pages.next() => self.page(id, page),
                 (number, view) = self.reloads.finished() => self.reloaded(number, view),
                 context = look(&mut self.looking) => self.looked(context),
                 () = drained.notified() => self.reader_moved(),
                 () = sleep_until(due) => self.settle_time_over(),
+                () = inbox.filled() => {}
             }
         }
     }
@@ -371,6 +374,10 @@ impl ChatTask {
     fn reloaded(&mut self, number: u64, view: Result<View>) {
         match view {
             Ok(view) => {
+                // What came before the answer is delivered before the answer is looked at.
+                if let Some(mail) = self.inbox.try_take() {
+                    self.mail(mail);
+                }
                 self.place(number, &view);
                 self.held = Some(Held { number, view, until: Instant::now() + SETTLE_TIME });
                 self.diff_if_delivered();
@@ -401,7 +408,9 @@ impl ChatTask {
                 }
                 Mode::Checking { reload } if *reload <= number => {
                     if stream.projector.cursor.host > view.host_sequence {
+                        // The host began anew: what was known of higher sequences is of another life.
                         self.newest = view.host_sequence;
+                        self.recent.clear();
                         Some(go_on_after(stream, GapReason::Ahead, view, snapshot_seq))
                     } else {
                         Some(stream.join_live())

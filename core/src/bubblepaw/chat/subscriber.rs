@@ -30,7 +30,7 @@ pub(crate) enum Mode {
     /// It waits for a page of the history.
     Fetching,
     /// It hands out a page as its reader has room.
-    Handing { page: VecDeque<HarnessEvent>, more: bool },
+    Handing { page: VecDeque<HarnessEvent>, more: bool, asked_after: u64 },
     /// The history has nothing behind its cursor; the reload with this number tells whether the cursor is too high.
     Checking { reload: u64 },
     /// Durable events are gone; it goes on from the reload with this number.
@@ -289,7 +289,8 @@ impl Subscriber {
         } else if bytes < PAGE_BYTES / 4 {
             self.page_events = (self.page_events * 2).min(PAGE_EVENTS);
         }
-        self.mode = Mode::Handing { page: events.into(), more };
+        let asked_after = self.projector.cursor.ask_after();
+        self.mode = Mode::Handing { page: events.into(), more, asked_after };
         self.hand_out()
     }
 
@@ -306,22 +307,23 @@ impl Subscriber {
         if !self.give_stuck() {
             return Next::Nothing;
         }
-        let Mode::Handing { page, more } = std::mem::replace(&mut self.mode, Mode::Waiting) else {
+        let Mode::Handing { page, more, asked_after } = std::mem::replace(&mut self.mode, Mode::Waiting) else {
             return Next::Nothing;
         };
         let mut page = page;
         if !self.sink.has_room() {
-            self.mode = Mode::Handing { page, more };
+            self.mode = Mode::Handing { page, more, asked_after };
             return Next::Nothing;
         }
         while let Some(event) = page.pop_front() {
             self.deliver(event, Origin::Replay);
             if !self.stuck.is_empty() {
-                self.mode = Mode::Handing { page, more };
+                self.mode = Mode::Handing { page, more, asked_after };
                 return Next::Nothing;
             }
         }
-        if more {
+        // A host that says there is more and doesn't move on would be asked for ever.
+        if more && self.projector.cursor.ask_after() > asked_after {
             self.mode = Mode::Fetching;
             return Next::Page;
         }
@@ -387,9 +389,28 @@ impl Subscriber {
 
     /// Ends the stream, behind everything that was read for it.
     pub(crate) fn end(mut self, error: Option<crate::error::KitError>) {
-        let mut batch = self.sink.batch();
-        for event in self.stuck.drain(..) {
-            batch.push_over(event);
+        let mode = std::mem::replace(&mut self.mode, Mode::Waiting);
+        let (page, pending) = match mode {
+            Mode::Starting { .. } => {
+                self.start_at(u64::MAX);
+                (VecDeque::new(), !self.pending.overflow)
+            }
+            Mode::Handing { page, more, .. } => (page, !more && !self.pending.overflow),
+            Mode::Checking { .. } => (VecDeque::new(), !self.pending.overflow),
+            // Between what was delivered and what is pending there may be more.
+            Mode::Waiting | Mode::Fetching | Mode::Lost { .. } | Mode::Live | Mode::Disconnected => {
+                (VecDeque::new(), false)
+            }
+        };
+        let pending = if pending { std::mem::take(&mut self.pending.events) } else { VecDeque::new() };
+        let Subscriber { sink, projector, stuck, .. } = &mut self;
+        let mut batch = sink.batch();
+        stuck.drain(..).for_each(|event| batch.push_over(event));
+        for event in page {
+            projector.project(event, Origin::Replay, &mut |event| batch.push_over(event));
+        }
+        for event in pending {
+            projector.project(event, Origin::Live, &mut |event| batch.push_over(event));
         }
         drop(batch);
         self.sink.end(error);
