@@ -4,7 +4,7 @@
 //! (provisional text), `project` (events), `known` and `diff` (what a reload tells), `inputs` (what an app may send),
 //! [`errors`] (the table of words).
 //!
-//! Moving parts: `session` (the connection over its restarts, its supervisor), `handshake`, `notify` and `router` (from
+//! Moving parts: `session` (the connection over its restarts) and its `supervisor`, `handshake`, `notify` and `router` (from
 //! the connection to the chats), `inbox` and `chat` (one task a chat, for all its streams), `watch` and `broadcast`
 //! (streams over all chats), `history` and `context` (reads with a memory), `backend` (the ports).
 
@@ -28,6 +28,7 @@ mod rpc_call;
 pub mod sequence;
 mod session;
 mod snapshot;
+mod supervisor;
 mod text;
 mod watch;
 pub mod wire;

@@ -1,11 +1,10 @@
 //! The connection to a host, over its restarts: who may ask, what is asked, and how its end is told.
 //!
-//! One task, the supervisor, owns the connection: it alone replaces it, and it tells every chat's task. Everybody else
+//! One task, the `supervisor`, owns the connection: it alone replaces it, and it tells every chat's task. Everybody else
 //! takes the current one for one request at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,14 +14,15 @@ use tokio::sync::{mpsc, watch};
 use super::broadcast::{Broadcast, Latest};
 use super::chat::ChatTask;
 use super::chat::Subscriber;
-use super::handshake::{Agreed, shake_hands};
+use super::handshake::Agreed;
 use super::history::StoreSequences;
 use super::inbox::Mail;
 use super::known::{Known, KnownItems, Recent};
-use super::options::{Options, Restart};
-use super::router::{EndedConnection, Handler, OversizePause, Router};
+use super::options::Options;
+use super::router::{EndedConnection, Router};
 use super::sequence::Cursor;
 use super::snapshot::{View, view};
+use super::supervisor::{client_options, handler, shake_or_close, start, supervise};
 use super::wire::{self, EventsAfter, HarnessEvent, Method, RawPage, feature, lenient_event};
 use super::{errors, rpc_call};
 use crate::error::{KitError, Outcome, Result};
@@ -30,14 +30,8 @@ use crate::model::{
     Capability, CapabilityTable, Chat, ChatId, ConnectionState, ConnectionStatus, Constraints, Counters, HostInfo, Seq,
     Workspace,
 };
-use crate::rpc::{Client, ClientOptions, Ended, HostCommand, Patience, RpcError, SpawnError};
+use crate::rpc::{Client, HostCommand, RpcError};
 use crate::stream::{EventStream, KitStream};
-
-/// Starts in a row without a handshake after which the error is final.
-const STARTS_WITHOUT_HANDSHAKE: u32 = 3;
-
-/// A host that lived this long was well: the next pause is the first one again.
-const GOOD_LIFE: Duration = Duration::from_secs(10);
 
 /// Snapshots that are remembered for the streams that begin at them.
 const REMEMBERED_SNAPSHOTS: usize = 8;
@@ -71,14 +65,14 @@ enum Connection {
 
 /// What all of a backend share.
 pub(crate) struct Core {
-    options: Options,
+    pub(super) options: Options,
     runtime: Handle,
-    command: Option<HostCommand>,
+    pub(super) command: Option<HostCommand>,
     workspace: Option<Workspace>,
     connection: Mutex<Connection>,
     /// What the newest handshake settled: it stays readable when the host is gone.
     agreed: Mutex<Arc<Agreed>>,
-    router: Arc<Router>,
+    pub(super) router: Arc<Router>,
     remembered: Mutex<Vec<(ChatId, Seq, Known)>>,
     pub(crate) store_sequences: StoreSequences,
     pub(crate) created: Broadcast<Chat>,
@@ -86,21 +80,13 @@ pub(crate) struct Core {
     /// What connections that are over had counted.
     past_counters: Mutex<Counters>,
     restarts: AtomicU64,
-    closing: watch::Sender<bool>,
+    pub(super) closing: watch::Sender<bool>,
     /// Whether the supervisor has ended, and with it all that it had started.
     unsupervised: watch::Sender<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the end of a connection is for the kit.
-fn end_error(ended: &Ended) -> KitError {
-    match ended {
-        Ended::Exited(report) => errors::host_exited(report),
-        _ => KitError::closed(),
-    }
 }
 
 impl Core {
@@ -378,7 +364,7 @@ impl Core {
     }
 
     /// Over for good. The first reason counts.
-    fn over(&self, error: Option<KitError>) {
+    pub(super) fn over(&self, error: Option<KitError>) {
         {
             let mut connection = lock(&self.connection);
             match &*connection {
@@ -394,7 +380,7 @@ impl Core {
         self.status.end(ConnectionState { status: ConnectionStatus::Closed, reason: error });
     }
 
-    fn down(&self, error: KitError) {
+    pub(super) fn down(&self, error: KitError) {
         let mut connection = lock(&self.connection);
         match &*connection {
             Connection::Over { .. } => return,
@@ -409,7 +395,7 @@ impl Core {
     }
 
     /// The host is back. Where the backend was closed meanwhile the client is given back, to be closed.
-    fn up(&self, client: Client, agreed: Agreed) -> Result<(), Client> {
+    pub(super) fn up(&self, client: Client, agreed: Agreed) -> Result<(), Client> {
         let agreed = Arc::new(agreed);
         {
             let mut connection = lock(&self.connection);
@@ -441,69 +427,6 @@ fn ended_stream(error: Option<KitError>) -> EventStream {
     }
 }
 
-fn client_options(options: &Options, runtime: &Handle) -> ClientOptions {
-    let mut client = ClientOptions::new(runtime.clone());
-    client.line_limit_bytes = options.line_limit;
-    client.call_timeout = options.call_timeout;
-    client.patience = Patience::new(options.close_grace, TERMINATE_GRACE);
-    client.recorder = options.recorder.clone();
-    client
-}
-
-/// How long a host that was asked to end by a signal may take.
-const TERMINATE_GRACE: Duration = Duration::from_secs(1);
-
-fn handler(router: &Arc<Router>, generation: u64) -> Handler {
-    Handler { router: router.clone(), generation, oversize: Arc::new(OversizePause::default()) }
-}
-
-/// Starts the host and shakes hands; where that fails nothing is left of it.
-async fn start(
-    command: &HostCommand,
-    router: &Arc<Router>,
-    generation: u64,
-    options: &Options,
-    runtime: &Handle,
-    closed: Option<watch::Receiver<bool>>,
-) -> Result<(Client, Agreed)> {
-    let started = Client::spawn(command, handler(router, generation), client_options(options, runtime)).await;
-    let client = started.map_err(|error| {
-        let message = error.to_string();
-        let kit = match &error {
-            SpawnError::MissingProgram { .. }
-            | SpawnError::MissingFolder { .. }
-            | SpawnError::MissingInterpreter { .. } => KitError::not_found(message),
-            SpawnError::NotExecutable { .. } => KitError::denied(message),
-            _ => KitError::failed(message),
-        };
-        kit.with_outcome(Outcome::NotSent).with_source(error)
-    })?;
-    let agreed = shake_or_close(&client, options, closed).await?;
-    Ok((client, agreed))
-}
-
-/// The handshake; where it fails, or the backend is closed meanwhile, nothing is left of the connection.
-async fn shake_or_close(client: &Client, options: &Options, closed: Option<watch::Receiver<bool>>) -> Result<Agreed> {
-    let closed = async {
-        match closed {
-            Some(mut closed) => drop(closed.wait_for(|closed| *closed).await),
-            None => std::future::pending().await,
-        }
-    };
-    // Whoever drops this future while it waits drops the client, which ends the host.
-    let agreed = tokio::select! {
-        agreed = shake_hands(client, options, options.handshake_timeout) => agreed,
-        () = closed => Err(KitError::closed()),
-    };
-    match agreed {
-        Ok(agreed) => Ok(agreed),
-        Err(error) => {
-            client.close().await;
-            Err(error)
-        }
-    }
-}
-
 fn add_counters(counters: &mut Counters, client: &Client) {
     let of = client.counters();
     counters.skipped_lines += of.skipped_lines;
@@ -521,92 +444,4 @@ fn read_page(answer: &RawValue) -> Result<wire::EventsAfterResult> {
     let raw: RawPage<'_> = serde_json::from_str(answer.get()).map_err(unreadable)?;
     let events = raw.events.into_iter().map(lenient_event).collect::<Result<_, _>>().map_err(unreadable)?;
     Ok(wire::EventsAfterResult { events, has_more: raw.has_more, resync: raw.resync })
-}
-
-/// The supervisor: waits for the end of each connection, and starts the host anew where the options say so.
-async fn supervise(core: &Core, mut ends: mpsc::UnboundedReceiver<EndedConnection>) {
-    let mut closing = core.closing.subscribe();
-    let mut generation = 1;
-    let mut pauses = Pauses::new(core.options.restart);
-    loop {
-        let since = Instant::now();
-        let ended = loop {
-            tokio::select! {
-                Some(end) = ends.recv() => if end.generation == generation { break end.ended },
-                _ = closing.wait_for(|closing| *closing) => return,
-            }
-        };
-        let error = end_error(&ended);
-        let (Some(command), Restart::Always { .. }, Ended::Exited(_)) = (&core.command, core.options.restart, &ended)
-        else {
-            core.over(Some(error).filter(|_| ended != Ended::Closed));
-            return;
-        };
-        core.down(error);
-        if since.elapsed() >= GOOD_LIFE {
-            pauses = Pauses::new(core.options.restart);
-        }
-        match start_anew(core, command, &mut generation, &mut pauses).await {
-            Ok((client, agreed)) => {
-                if let Err(client) = core.up(client, agreed) {
-                    client.close().await;
-                    return;
-                }
-            }
-            Err(error) => {
-                core.over(Some(error));
-                return;
-            }
-        }
-    }
-}
-
-async fn start_anew(
-    core: &Core,
-    command: &HostCommand,
-    generation: &mut u64,
-    pauses: &mut Pauses,
-) -> Result<(Client, Agreed)> {
-    let mut failures = 0;
-    let mut closing = core.closing.subscribe();
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(pauses.next()) => {}
-            _ = closing.wait_for(|closing| *closing) => return Err(KitError::closed()),
-        }
-        *generation += 1;
-        let closed = core.closing.subscribe();
-        match start(command, &core.router, *generation, &core.options, &core.runtime, Some(closed)).await {
-            Ok(started) => return Ok(started),
-            Err(error) => {
-                failures += 1;
-                // Another version will not go away by itself, nor will a close.
-                let last = matches!(error, KitError::ProtocolMismatch { .. } | KitError::Closed(_));
-                if failures == STARTS_WITHOUT_HANDSHAKE || last {
-                    return Err(error);
-                }
-            }
-        }
-    }
-}
-
-/// Growing pauses.
-struct Pauses {
-    next: Duration,
-    longest: Duration,
-}
-
-impl Pauses {
-    fn new(restart: Restart) -> Self {
-        match restart {
-            Restart::Always { first_pause, longest_pause } => Pauses { next: first_pause, longest: longest_pause },
-            Restart::Never => Pauses { next: Duration::ZERO, longest: Duration::ZERO },
-        }
-    }
-
-    fn next(&mut self) -> Duration {
-        let pause = self.next.min(self.longest);
-        self.next = (self.next * 2).min(self.longest);
-        pause
-    }
 }
