@@ -38,6 +38,7 @@ use subscriber::{Mode, Next};
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
+type Probing = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
 type Looking = Pin<Box<dyn Future<Output = Result<ContextState>> + Send>>;
 
 /// A reload whose diff waits until everything up to it is delivered.
@@ -63,6 +64,7 @@ pub(crate) struct ChatTask {
     newest: u64,
     reloads: Reloads,
     held: Option<Held>,
+    probing: Option<Probing>,
     pages: FuturesUnordered<Fetching>,
     looking: Option<Looking>,
     look_again: bool,
@@ -87,6 +89,7 @@ impl ChatTask {
             newest: 0,
             reloads: Reloads::default(),
             held: None,
+            probing: None,
             pages: FuturesUnordered::new(),
             looking: None,
             look_again: false,
@@ -106,7 +109,10 @@ impl ChatTask {
                 self.mail(mail);
             }
             self.begin_what_is_due();
-            let due = [self.reloads.due_at().filter(|_| self.connected), self.held.as_ref().map(|held| held.until)];
+            let due = [
+                self.reloads.due_at().filter(|_| self.connected),
+                self.held.as_ref().filter(|_| self.probing.is_none()).map(|held| held.until),
+            ];
             let due = due.into_iter().flatten().min();
             let inbox = self.inbox.clone();
             let drained = self.drained.clone();
@@ -115,7 +121,8 @@ impl ChatTask {
                 biased;
                 Some((id, page)) = self.pages.next() => self.page(id, page),
                 (number, view) = self.reloads.finished() => self.reloaded(number, view),
-                context = look(&mut self.looking) => self.looked(context),
+                (number, page) = outcome(&mut self.probing) => self.probed(number, page),
+                context = outcome(&mut self.looking) => self.looked(context),
                 () = drained.notified() => self.reader_moved(),
                 () = sleep_until(due) => self.settle_time_over(),
                 () = inbox.filled() => {}
@@ -273,6 +280,7 @@ impl ChatTask {
     fn down(&mut self) {
         self.connected = false;
         self.pages.clear();
+        self.probing = None;
         self.looking = None;
         self.look_again = self.core.has_context();
         self.reloads.interrupt();
@@ -435,8 +443,16 @@ impl ChatTask {
     fn diff_if_delivered(&mut self) {
         let Some(held) = &self.held else { return };
         let (number, sequence) = (held.number, held.view.host_sequence);
-        let mut concerned = self.streams.iter().filter(|stream| stream.is_live() && stream.diffs_from <= number);
-        if concerned.any(|stream| stream.projector.cursor.host < sequence) {
+        let concerned = self.streams.iter().filter(|stream| stream.is_live() && stream.diffs_from <= number);
+        let lowest = concerned.map(|stream| stream.projector.cursor).min();
+        if let Some(lowest) = lowest.filter(|lowest| lowest.host < sequence) {
+            // A host may count what it tells nobody: the history says whether there is anything between.
+            if self.probing.is_none() && self.connected {
+                let (core, chat) = (self.core.clone(), self.chat.clone());
+                self.probing = Some(Box::pin(async move {
+                    (number, core.load_page(&chat, lowest.ask_after(), subscriber::PAGE_EVENTS).await)
+                }));
+            }
             return;
         }
         let Some(Held { number, view, .. }) = self.held.take() else { return };
@@ -460,6 +476,26 @@ impl ChatTask {
         self.recent.forget_up_to(sequence);
         let run_model = self.known.take().and_then(|known| known.run_model);
         self.known = Some(Known::of(&view, run_model, &self.recent));
+    }
+
+    /// What the history has between the live streams and the reload that is held.
+    fn probed(&mut self, number: u64, page: Result<Page>) {
+        self.probing = None;
+        if let Some(mail) = self.inbox.try_take() {
+            self.mail(mail);
+        }
+        let Some(held) = self.held.as_ref().filter(|held| held.number == number) else { return };
+        let sequence = held.view.host_sequence;
+        // Where it can't be told, the time to settle runs out, and each stream reads the history for itself.
+        let Ok(Page::Events { events, more: false }) = page else { return };
+        let last = events.iter().map(|event| event.sequence).filter(|host| *host <= sequence).max();
+        let delivered = |stream: &Subscriber| last.is_none_or(|last| stream.projector.cursor.covers_whole(last));
+        if self.streams.iter().filter(|stream| stream.is_live()).all(delivered) {
+            for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
+                stream.projector.cursor = stream.projector.cursor.max(sequence::Cursor::whole(sequence));
+            }
+            self.diff_if_delivered();
+        }
     }
 
     /// What a snapshot has should have come by now.
@@ -555,9 +591,10 @@ fn is_connection_error(error: &KitError) -> bool {
     matches!(error, KitError::HostExited { .. } | KitError::Closed(_))
 }
 
-async fn look(looking: &mut Option<Looking>) -> Result<ContextState> {
-    match looking {
-        Some(looking) => looking.await,
+/// Waits for what runs; for ever, where nothing does.
+async fn outcome<T>(running: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match running {
+        Some(running) => running.await,
         None => std::future::pending().await,
     }
 }
