@@ -181,12 +181,12 @@ impl Client {
     }
 
     /// Calls a method and reads its result.
-    pub fn call_as<R: DeserializeOwned>(
+    pub fn call_as<R: DeserializeOwned, P: Serialize + ?Sized>(
         &self,
         method: &str,
-        params: &(impl Serialize + ?Sized),
+        params: &P,
         timeout: Timeout,
-    ) -> impl Future<Output = Result<R, RpcError>> + Send {
+    ) -> impl Future<Output = Result<R, RpcError>> + Send + use<R, P> {
         let call = self.call(method, params, timeout);
         let method = method.to_owned();
         async move {
