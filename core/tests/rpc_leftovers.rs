@@ -31,8 +31,11 @@ async fn no_task_thread_descriptor_or_process_is_left() {
         soon(Client::spawn::<Events>(&HostCommand::new("cat"), Inbox::new(), options)).await.unwrap()
     };
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    soon(start().await.close()).await;
+    let first = start().await;
+    soon(first.close()).await;
+    // Also while its handle is still there.
     eventually("the first one's threads are gone", || threads().is_empty()).await;
+    drop(first);
     let before = (descriptors(), tasks());
     let mut pids = Vec::new();
     for round in 0..200 {

@@ -136,6 +136,17 @@ async fn a_host_that_is_killed_fails_every_call_with_the_signal_after_what_was_r
 }
 
 #[tokio::test]
+async fn what_a_host_wrote_before_it_exited_is_handed_out_before_the_end() {
+    let mut inbox = Inbox::new();
+    inbox.slow = Some(Duration::from_millis(20));
+    let script = r#"i=0; while [ $i -lt 3000 ]; do printf '{"method":"event","params":{"n":%s,"text":"some words to fill the pipe"}}\n' $i; i=$((i+1)); done; exit 4"#;
+    let _client = spawn_with(&sh(script), inbox.clone(), options()).await;
+    let ended = inbox.wait_end().await;
+    assert_eq!(exited(&ended).exit_code, Some(4));
+    assert!(inbox.events().iter().map(|event| event.n).eq(0..3000));
+}
+
+#[tokio::test]
 async fn a_missing_program_names_it_and_the_path_that_was_searched() {
     let error = start_error(&HostCommand::new("no-such-host").env("PATH", "/short/path")).await;
     let searched = Some("/short/path".to_owned());
