@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -181,12 +180,12 @@ impl Client {
     }
 
     /// Calls a method and reads its result.
-    pub fn call_as<R: DeserializeOwned>(
+    pub fn call_as<R: DeserializeOwned, P: Serialize + ?Sized>(
         &self,
         method: &str,
-        params: &(impl Serialize + ?Sized),
+        params: &P,
         timeout: Timeout,
-    ) -> impl Future<Output = Result<R, RpcError>> + Send {
+    ) -> impl Future<Output = Result<R, RpcError>> + Send + use<R, P> {
         let call = self.call(method, params, timeout);
         let method = method.to_owned();
         async move {
@@ -273,8 +272,9 @@ async fn call(
     start: Instant,
     timeout: Option<Duration>,
 ) -> Result<Box<RawValue>, RpcError> {
+    let deadline = timeout.and_then(|timeout| start.checked_add(timeout));
     // Entered before it is written: the answer may be here before the write returns.
-    let mut fate = connection.calls.enter(id).map_err(|ended| RpcError::ended(ended, false))?;
+    let fate = connection.calls.enter(id, deadline).map_err(|ended| RpcError::ended(ended, false))?;
     let mut waiting = Waiting { connection, id, done: false };
     if !connection.outbox.push_call(id, frame) {
         // Whoever closed the outbox is about to end the calls, this one among them, and knows why.
@@ -284,41 +284,17 @@ async fn call(
         };
         return Err(RpcError::ended(ended, false));
     }
-    let late = timeout.and_then(|timeout| {
-        let deadline = start.checked_add(timeout)?;
-        // The timer belongs to the connection's runtime, whoever polls the call.
-        let _runtime = connection.runtime.enter();
-        Some(tokio::time::sleep_until(deadline.into()))
-    });
-    let late = async move {
-        match late {
-            Some(late) => late.await,
-            None => std::future::pending().await,
-        }
-    };
-    let late = pin!(late);
-    let fate = tokio::select! {
-        biased;
-        fate = &mut fate => fate,
-        () = late => {
-            connection.calls.leave(id);
-            // The answer may have come in that very moment.
-            match fate.try_recv() {
-                Ok(fate) => Ok(fate),
-                Err(_) => {
-                    waiting.done = true;
-                    let sent = !connection.outbox.withdraw(id);
-                    return Err(RpcError::Timeout { method: method.to_owned(), sent });
-                }
-            }
-        }
-    };
+    let fate = fate.await;
     waiting.done = true;
     match fate {
         Ok(Fate::Answered(Answer::Result(result))) => Ok(result),
         Ok(Fate::Answered(Answer::Error(error))) => Err(RpcError::answered(method, error)),
         Ok(Fate::Answered(Answer::Unreadable)) => Err(RpcError::Unreadable { method: method.to_owned() }),
         Ok(Fate::Oversize) => Err(RpcError::Oversize { method: method.to_owned() }),
+        Ok(Fate::Late) => {
+            let sent = !connection.outbox.withdraw(id);
+            Err(RpcError::Timeout { method: method.to_owned(), sent })
+        }
         Ok(Fate::Ended { ended, sent }) => Err(RpcError::ended(ended, sent)),
         // The table never drops a call without its fate.
         Err(_) => Err(RpcError::Closed { sent: true }),

@@ -4,17 +4,18 @@
 //! answer. Every call that waits is told the end, and every later one too.
 
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::ChildStderr;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::unconstrained;
+use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::{sleep, timeout};
 
 use super::calls::{Calls, Fate};
@@ -66,7 +67,6 @@ pub(super) struct Connection {
     pub(super) calls: Calls,
     pub(super) counters: CounterCells,
     pub(super) next_id: AtomicU64,
-    pub(super) runtime: Handle,
     pub(super) process: Option<Process>,
     pub(super) recorded: Option<Written>,
     patience: Patience,
@@ -105,7 +105,6 @@ impl Connection {
             calls: Calls::default(),
             counters: CounterCells::default(),
             next_id: AtomicU64::new(1),
-            runtime: parts.runtime.clone(),
             process,
             recorded: parts.recorder.as_ref().map(Recorder::watch),
             patience: parts.patience,
@@ -137,6 +136,8 @@ impl Connection {
         let writing =
             Writing { connection: Arc::clone(&connection), done: false, _alive: connection.alive.subscribe() };
         parts.runtime.spawn(writing.run());
+        let watching = (Arc::clone(&connection), connection.alive.subscribe());
+        parts.runtime.spawn(async move { watching.0.calls.watch_deadlines().await });
         connection
     }
 
@@ -255,14 +256,14 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
     async fn run<R: AsyncRead>(mut self, mut reader: Pin<Box<R>>) {
         let connection = Arc::clone(&self.dispatch.connection);
         {
-            let mut over = pin!(unconstrained(connection.reading_is_over()));
+            let mut over = only_when_woken(connection.reading_is_over());
             let mut chunk = vec![0; READ_BYTES];
             loop {
                 // A host that never pauses is stopped too: from time to time the runtime makes a read wait.
                 let read = tokio::select! {
                     biased;
                     read = reader.read(&mut chunk) => read,
-                    () = &mut over => break,
+                    _ = over.next() => break,
                 };
                 match read {
                     Ok(0) => {
@@ -416,6 +417,11 @@ impl<N: Notifications, I: Inbound<N>> Drop for Dispatch<N, I> {
     }
 }
 
+/// A future that costs next to nothing to ask while nothing happened to it, and that no budget of its task holds up.
+fn only_when_woken<F: Future>(future: F) -> FuturesUnordered<Unconstrained<F>> {
+    FuturesUnordered::from_iter([unconstrained(future)])
+}
+
 /// Reads stderr to its end, whatever comes: a host must never wait for somebody to read its log.
 async fn drain(
     mut stderr: ChildStderr,
@@ -423,14 +429,14 @@ async fn drain(
     recorder: Option<Recorder>,
     over: impl Future<Output = ()> + Send,
 ) {
-    let mut over = pin!(unconstrained(over));
+    let mut over = only_when_woken(over);
     let mut chunk = vec![0; READ_BYTES];
     let mut lines = recorder.map(|recorder| (recorder, Framer::new(RECORDED_STDERR_LINE_BYTES)));
     loop {
         let read = tokio::select! {
             biased;
             read = stderr.read(&mut chunk) => read,
-            () = &mut over => break,
+            _ = over.next() => break,
         };
         let read = match read {
             Ok(0) => break,

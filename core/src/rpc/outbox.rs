@@ -24,7 +24,6 @@ const WAITING_REPLIES: usize = 1024;
 pub(super) struct Outbox {
     inner: Mutex<Inner>,
     runtime: Handle,
-    recorder: Option<Recorder>,
     failed: watch::Sender<bool>,
 }
 
@@ -33,6 +32,8 @@ struct Inner {
     writer: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     current: Option<Begun>,
     queue: VecDeque<Frame>,
+    /// Gone with the writer: it must not keep its thread longer than the connection.
+    recorder: Option<Recorder>,
     replies: usize,
     unflushed: bool,
     state: State,
@@ -82,12 +83,13 @@ impl Outbox {
             writer: Some(Box::pin(writer)),
             current: None,
             queue: VecDeque::new(),
+            recorder,
             replies: 0,
             unflushed: false,
             state: State::Open,
             task: None,
         };
-        Outbox { inner: Mutex::new(inner), runtime, recorder, failed }
+        Outbox { inner: Mutex::new(inner), runtime, failed }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -124,7 +126,7 @@ impl Outbox {
         }
         // A writer may need the runtime that it belongs to.
         let _runtime = self.runtime.enter();
-        match self.write(&mut inner, &mut Context::from_waker(Waker::noop())) {
+        match write(&mut inner, &mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.fail(&mut inner, &error),
             Poll::Pending => {
@@ -137,59 +139,6 @@ impl Outbox {
             }
         }
         true
-    }
-
-    /// Writes what there is, as far as it goes.
-    fn write(&self, inner: &mut Inner, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(writer) = &mut inner.writer else { return Poll::Ready(Ok(())) };
-        loop {
-            if inner.current.is_none() {
-                let Some(frame) = inner.queue.pop_front() else { break };
-                inner.current = Some(Begun { frame, written: 0 });
-            }
-            let begun = inner.current.as_mut().expect("it was just put there");
-            let written = match writer.as_mut().poll_write(cx, &begun.frame.bytes[begun.written..]) {
-                Poll::Ready(Ok(0)) => Err(io::Error::from(io::ErrorKind::WriteZero)),
-                Poll::Ready(Ok(written)) => Ok(written),
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Poll::Ready(Err(error)) => Err(error),
-                Poll::Pending if begun.written == 0 => {
-                    // Not begun after all: it can still be withdrawn.
-                    let begun = inner.current.take().expect("it is there");
-                    inner.queue.push_front(begun.frame);
-                    return Poll::Pending;
-                }
-                Poll::Pending => return Poll::Pending,
-            };
-            let written = match written {
-                Ok(written) => written,
-                Err(error) => {
-                    if begun.written == 0 {
-                        let begun = inner.current.take().expect("it is there");
-                        inner.queue.push_front(begun.frame);
-                    }
-                    return Poll::Ready(Err(error));
-                }
-            };
-            if begun.written == 0
-                && let Some(recorder) = &self.recorder
-            {
-                recorder.line(Direction::Out, begun.frame.bytes.trim_ascii_end());
-            }
-            begun.written += written;
-            inner.unflushed = true;
-            if begun.written == begun.frame.bytes.len() {
-                if begun.frame.call.is_none() {
-                    inner.replies -= 1;
-                }
-                inner.current = None;
-            }
-        }
-        if inner.unflushed {
-            ready!(writer.as_mut().poll_flush(cx))?;
-            inner.unflushed = false;
-        }
-        Poll::Ready(Ok(()))
     }
 
     fn fail(&self, inner: &mut Inner, error: &io::Error) {
@@ -221,6 +170,7 @@ impl Outbox {
         let mut inner = self.lock();
         inner.state = State::Closed;
         let writer = inner.writer.take();
+        inner.recorder = None;
         let unsent = self.empty(inner);
         let _runtime = self.runtime.enter();
         drop(writer);
@@ -242,7 +192,7 @@ impl Outbox {
         std::future::poll_fn(|cx| {
             let mut inner = self.lock();
             let wrote = match inner.state {
-                State::Open | State::Finishing => self.write(&mut inner, cx),
+                State::Open | State::Finishing => write(&mut inner, cx),
                 State::Failed => Poll::Ready(Ok(())),
                 State::Closed => return Poll::Ready(()),
             };
@@ -263,6 +213,7 @@ impl Outbox {
                 }
                 inner.state = State::Closed;
                 inner.writer = None;
+                inner.recorder = None;
                 return Poll::Ready(());
             }
             inner.task = Some(cx.waker().clone());
@@ -270,6 +221,59 @@ impl Outbox {
         })
         .await;
     }
+}
+
+/// Writes what there is, as far as it goes.
+fn write(inner: &mut Inner, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    let Some(writer) = &mut inner.writer else { return Poll::Ready(Ok(())) };
+    loop {
+        if inner.current.is_none() {
+            let Some(frame) = inner.queue.pop_front() else { break };
+            inner.current = Some(Begun { frame, written: 0 });
+        }
+        let begun = inner.current.as_mut().expect("it was just put there");
+        let written = match writer.as_mut().poll_write(cx, &begun.frame.bytes[begun.written..]) {
+            Poll::Ready(Ok(0)) => Err(io::Error::from(io::ErrorKind::WriteZero)),
+            Poll::Ready(Ok(written)) => Ok(written),
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending if begun.written == 0 => {
+                // Not begun after all: it can still be withdrawn.
+                let begun = inner.current.take().expect("it is there");
+                inner.queue.push_front(begun.frame);
+                return Poll::Pending;
+            }
+            Poll::Pending => return Poll::Pending,
+        };
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => {
+                if begun.written == 0 {
+                    let begun = inner.current.take().expect("it is there");
+                    inner.queue.push_front(begun.frame);
+                }
+                return Poll::Ready(Err(error));
+            }
+        };
+        if begun.written == 0
+            && let Some(recorder) = &inner.recorder
+        {
+            recorder.line(Direction::Out, begun.frame.bytes.trim_ascii_end());
+        }
+        begun.written += written;
+        inner.unflushed = true;
+        if begun.written == begun.frame.bytes.len() {
+            if begun.frame.call.is_none() {
+                inner.replies -= 1;
+            }
+            inner.current = None;
+        }
+    }
+    if inner.unflushed {
+        ready!(writer.as_mut().poll_flush(cx))?;
+        inner.unflushed = false;
+    }
+    Poll::Ready(Ok(()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Masks secrets in text that leaves the app: the stderr tail of errors, and recordings.
 //!
-//! What a secret looks like is data, in [`PATTERNS`]: one row each, with a test under the same name. Beside the shapes,
+//! What a secret looks like is data, in `PATTERNS`: one row each, with a test under the same name. Beside the shapes,
 //! a [`Redactor`] knows the very values that were handed to the host under names that say key, token, secret or
 //! password. Masking too much costs a word in a log; masking too little costs a key: in doubt it masks.
 
