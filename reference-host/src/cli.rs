@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::faults::{FAULT_NAMES, Faults};
+use crate::faults::{FAULT_NAMES, Faults, start_process_faults};
 use crate::options::HostOptions;
 use crate::protocol::{Served, serve};
+use crate::replay::{Pace, Recording, replay};
+use crate::stdio;
 
 #[derive(Debug, Parser)]
 #[command(name = "kitport-host", version, about = "The reference host of kitport")]
@@ -22,6 +24,20 @@ struct Cli {
 enum Command {
     /// Speaks the protocol on stdin and stdout.
     Stdio(Box<StdioArgs>),
+    /// Plays a recording back as a host, on stdin and stdout.
+    Replay(ReplayArgs),
+}
+
+#[derive(Debug, Args)]
+struct ReplayArgs {
+    /// The recording.
+    file: PathBuf,
+    /// Everything as soon as it may come.
+    #[arg(long, conflicts_with = "speed")]
+    at_once: bool,
+    /// So many times as fast as recorded.
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    speed: f64,
 }
 
 #[derive(Debug, Args)]
@@ -112,12 +128,13 @@ where
     };
     let code = match cli.command {
         Command::Stdio(args) => match args.options() {
-            Ok(options) => runtime.block_on(stdio(options)),
+            Ok(options) => runtime.block_on(host(options)),
             Err(error) => {
                 eprintln!("kitport-host: {error}");
                 return ExitCode::from(2);
             }
         },
+        Command::Replay(args) => runtime.block_on(play(args)),
     };
     // A thread may still wait for stdin; nobody waits for it.
     runtime.shutdown_background();
@@ -129,8 +146,28 @@ fn failed(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn stdio(options: HostOptions) -> ExitCode {
-    match serve(tokio::io::stdin(), tokio::io::stdout(), options).await {
+async fn play(args: ReplayArgs) -> ExitCode {
+    let text = match std::fs::read_to_string(&args.file) {
+        Ok(text) => text,
+        Err(error) => return failed(&format!("{}: {error}", args.file.display())),
+    };
+    let recording = match Recording::read(&text) {
+        Ok(recording) => recording,
+        Err(error) => return failed(&format!("{}: {error}", args.file.display())),
+    };
+    let pace = if args.at_once { Pace::AtOnce } else { Pace::Times(args.speed) };
+    let (input, output) = stdio::open();
+    match replay(input, output, recording, pace).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::from(1),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn host(options: HostOptions) -> ExitCode {
+    start_process_faults(&options.faults);
+    let (input, output) = stdio::open();
+    match serve(input, output, options).await {
         Ok(Served::InputEnded) => ExitCode::SUCCESS,
         Ok(Served::Exit(code)) => std::process::exit(code),
         // A client that is gone is no failure of ours worth a word.

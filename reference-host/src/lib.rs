@@ -4,6 +4,7 @@
 //!
 //! - [`serve`] speaks over any pair of pipes, [`embedded`] over pipes in this process.
 //! - [`main_entry`] is the program, for binaries that want to be it.
+//! - [`replay()`] plays a recording back as a host.
 //! - What a message can say is on the page `SCRIPTS.md`.
 //!
 //! Inside: `protocol` reads requests and answers them, `agent` plays runs, `store` keeps what must last, `outbox`
@@ -19,7 +20,9 @@ mod options;
 mod outbox;
 mod protocol;
 mod providers;
+mod replay;
 mod settings;
+mod stdio;
 mod store;
 
 pub use cli::main_entry;
@@ -27,4 +30,5 @@ pub use embedded::{Embedded, embedded};
 pub use faults::{FAULT_NAMES, Faults};
 pub use options::HostOptions;
 pub use protocol::{Served, serve};
+pub use replay::{Pace, Recording, replay};
 pub use settings::CONFIG_KEYS;

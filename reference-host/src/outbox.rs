@@ -187,7 +187,7 @@ impl Outbox {
                     write!(buffer, ",\"event\":{{\"sequence\":{sequence},\"type\":\"{event_type}\",\"data\":")
                         .expect("a vector takes every byte");
                     data.write(buffer);
-                    write!(buffer, ",\"run_id\":\"{run}\",\"durable\":false}}}}}}\n")
+                    writeln!(buffer, ",\"run_id\":\"{run}\",\"durable\":false}}}}}}")
                         .expect("a vector takes every byte");
                 });
             }

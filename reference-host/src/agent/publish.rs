@@ -24,10 +24,10 @@ impl Runner {
                     steps.push(Todo { id: None, text: "Wait for spring".to_owned(), status: "blocked".to_owned() });
                 }
                 self.set_plan(steps)?;
-                self.change_plan(next)
+                self.change_plan(|steps| next(steps))
             }
             Plan::Set(steps) => self.set_plan(steps.clone()),
-            Plan::Next => self.change_plan(next),
+            Plan::Next => self.change_plan(|steps| next(steps)),
             Plan::Done => self.change_plan(|steps| steps.iter_mut().for_each(|step| step.status = "done".to_owned())),
             Plan::Clear => self.change_plan(|steps| steps.clear()),
         }
@@ -70,7 +70,7 @@ impl Runner {
     }
 }
 
-fn next(steps: &mut Vec<Todo>) {
+fn next(steps: &mut [Todo]) {
     if let Some(now) = steps.iter_mut().find(|step| step.status == "in_progress") {
         now.status = "done".to_owned();
     }

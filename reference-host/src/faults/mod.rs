@@ -2,9 +2,11 @@
 //! all that looks random comes from the seed.
 
 mod pen;
+mod process;
 mod write;
 
 pub(crate) use pen::Pen;
+pub(crate) use process::start as start_process_faults;
 pub(crate) use write::WriteFault;
 
 use std::str::FromStr;

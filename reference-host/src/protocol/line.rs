@@ -9,7 +9,7 @@ const LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A line, or why there is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// It is in the buffer, without its end.
     Whole,
     /// It was longer than anything that is read, and was skipped.
@@ -19,7 +19,7 @@ pub(super) enum Line {
 }
 
 /// Reads the next line into the buffer.
-pub(super) async fn read<R: AsyncBufRead + Unpin>(from: &mut R, buffer: &mut Vec<u8>) -> io::Result<Line> {
+pub(crate) async fn read<R: AsyncBufRead + Unpin>(from: &mut R, buffer: &mut Vec<u8>) -> io::Result<Line> {
     read_bounded(from, buffer, LINE_BYTES).await
 }
 

@@ -11,6 +11,8 @@ mod serve;
 mod session;
 mod setup;
 
+pub(crate) use line::{Line, read as read_line};
+pub(crate) use request::{Incoming, Request, error_line, read as read_request};
 pub use serve::{Served, serve};
 
 use std::sync::Arc;
@@ -20,7 +22,6 @@ use kitport::bubblepaw::wire::{self, METHODS, Method, code};
 use crate::failure::{Failure, NOT_INITIALIZED, Outcome};
 use crate::host::Host;
 use crate::options::bits;
-use request::Request;
 
 /// What becomes of a request that was carried out.
 enum Answer {

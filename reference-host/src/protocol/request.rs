@@ -12,7 +12,7 @@ use crate::failure::{Failure, INVALID_REQUEST, Outcome, PARSE_ERROR};
 
 /// What stands in a line.
 #[derive(Debug)]
-pub(super) enum Incoming<'l> {
+pub(crate) enum Incoming<'l> {
     Request(Request<'l>),
     /// Clients have nothing to notify in this contract; what they notify is ignored.
     Notification,
@@ -22,10 +22,10 @@ pub(super) enum Incoming<'l> {
 
 /// A request.
 #[derive(Debug)]
-pub(super) struct Request<'l> {
+pub(crate) struct Request<'l> {
     /// As the client wrote it.
-    pub(super) id: &'l str,
-    pub(super) method: &'l str,
+    pub(crate) id: &'l str,
+    pub(crate) method: &'l str,
     params: &'l str,
 }
 
@@ -44,7 +44,7 @@ struct Form<'l> {
 }
 
 /// Reads a line and hands it on.
-pub(super) fn read<R>(line: &[u8], then: impl FnOnce(Result<Incoming<'_>, Failure>) -> R) -> R {
+pub(crate) fn read<R>(line: &[u8], then: impl FnOnce(Result<Incoming<'_>, Failure>) -> R) -> R {
     let form: Form<'_> = match serde_json::from_slice(line) {
         Ok(form) => form,
         Err(error) if error.is_data() => {
@@ -65,21 +65,26 @@ pub(super) fn read<R>(line: &[u8], then: impl FnOnce(Result<Incoming<'_>, Failur
 
 impl Request<'_> {
     /// Reads the parameters of a method.
-    pub(super) fn params<M: Method>(&self) -> Outcome<M::Params> {
+    pub(crate) fn params<M: Method>(&self) -> Outcome<M::Params> {
         serde_json::from_str(self.params).map_err(Failure::params)
     }
 
+    /// The parameters as the client wrote them.
+    pub(crate) fn params_json(&self) -> &str {
+        self.params
+    }
+
     /// The answer with a result.
-    pub(super) fn answer(&self, result: &str) -> Vec<u8> {
+    pub(crate) fn answer(&self, result: &str) -> Vec<u8> {
         let mut line = Vec::with_capacity(result.len() + 64);
-        write!(line, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", self.id)
+        writeln!(line, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", self.id)
             .expect("a vector takes every byte");
         line
     }
 }
 
 /// The answer with an error; `id` as the client wrote it.
-pub(super) fn error_line(id: &str, failure: &Failure) -> Vec<u8> {
+pub(crate) fn error_line(id: &str, failure: &Failure) -> Vec<u8> {
     #[derive(Serialize)]
     struct Error<'a> {
         code: i64,

@@ -213,18 +213,21 @@ fn copy_history(tx: &mut Tx<'_>, source: i64, last: u64, to: &kitport::model::Ch
     Ok(())
 }
 
+/// A file to be put back.
+struct Restore {
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
 /// What each file held before the oldest of the changes, for files that are still as the agent left them.
 fn to_restore(host: &Host, points: Vec<Checkpoint>) -> Vec<(String, Option<Vec<u8>>)> {
-    let mut files: BTreeMap<String, (Option<Vec<u8>>, Option<Vec<u8>>)> = BTreeMap::new();
-    for point in points {
-        files
-            .entry(point.path)
-            .and_modify(|(_, after)| after.clone_from(&point.after))
-            .or_insert((point.before, point.after));
+    let mut files: BTreeMap<String, Restore> = BTreeMap::new();
+    for Checkpoint { path, before, after, .. } in points {
+        match files.get_mut(&path) {
+            Some(file) => file.after = after,
+            None => drop(files.insert(path, Restore { before, after })),
+        }
     }
-    files
-        .into_iter()
-        .filter(|(path, (_, after))| std::fs::read(host.workspace.join(path)).ok() == *after)
-        .map(|(path, (before, _))| (path, before))
-        .collect()
+    files.retain(|path, file| std::fs::read(host.workspace.join(path)).ok() == file.after);
+    files.into_iter().map(|(path, file)| (path, file.before)).collect()
 }

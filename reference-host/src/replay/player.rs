@@ -1,0 +1,334 @@
+//! The order of a replay, without its time: which recorded line may come next, and what a request is answered with.
+
+use std::collections::HashMap;
+
+use kitport::bubblepaw::wire::{self, Method};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::recording::{Direction, Recording};
+use crate::failure::Failure;
+use crate::protocol::{Request, error_line};
+
+/// Methods that only read: they are answered out of turn, and nothing waits for them.
+const READS: &[&str] = &[
+    wire::SessionList::NAME,
+    wire::SessionState::NAME,
+    wire::ApprovalList::NAME,
+    wire::EventsAfter::NAME,
+    wire::HistoryRange::NAME,
+    wire::ContextStructure::NAME,
+    wire::ContextEvents::NAME,
+    wire::ContextView::NAME,
+    wire::ContextSummary::NAME,
+    wire::ProvidersList::NAME,
+];
+
+/// Events of a page at most.
+const PAGE: usize = 1000;
+
+#[derive(Debug)]
+enum Entry {
+    /// A request of the recorded client.
+    Request { method: String, params: Value, answer: Option<usize> },
+    /// An answer to the request at that place.
+    Answer { to: usize, json: String },
+    /// Anything else that the host wrote: a durable event with its session, or not.
+    Line { line: String, event: Option<(String, u64)> },
+    /// On stderr.
+    Err(String),
+    /// What the recorded client wrote beside requests.
+    Nothing,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Played {
+    Out(String),
+    Err(String),
+}
+
+/// What a request causes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// This answer.
+    Now(Vec<u8>),
+    /// The answer comes in its turn; the recording goes on from this time of its own.
+    Opened {
+        at_us: u64,
+    },
+    None,
+}
+
+/// A recording that is being played.
+#[derive(Debug)]
+pub(super) struct Player {
+    entries: Vec<(u64, Entry)>,
+    at: usize,
+    used: Vec<bool>,
+    /// The id that the client gave to the command at that place.
+    ids: HashMap<usize, String>,
+}
+
+#[derive(Deserialize)]
+struct Form<'l> {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(borrow, default)]
+    result: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'l RawValue>,
+}
+
+impl Player {
+    pub(super) fn new(recording: Recording) -> Player {
+        let mut entries: Vec<(u64, Entry)> = Vec::with_capacity(recording.lines.len());
+        let mut open: HashMap<String, usize> = HashMap::new();
+        for recorded in recording.lines {
+            let form: Option<Form<'_>> = serde_json::from_str(&recorded.line).ok();
+            let place = entries.len();
+            let entry = match (recorded.dir, form) {
+                (Direction::Err, _) => Entry::Err(recorded.line),
+                (Direction::Out, Some(Form { id, method: Some(method), params, .. })) if !id.is_null() => {
+                    open.insert(id.to_string(), place);
+                    Entry::Request { method, params, answer: None }
+                }
+                (Direction::Out, _) => Entry::Nothing,
+                (Direction::In, Some(Form { id, method: None, result, error, .. }))
+                    if open.contains_key(&id.to_string()) && (result.is_some() || error.is_some()) =>
+                {
+                    let to = open.remove(&id.to_string()).expect("it was found just now");
+                    if let (_, Entry::Request { answer, .. }) = &mut entries[to] {
+                        *answer = Some(place);
+                    }
+                    let json = match (result, error) {
+                        (Some(result), _) => format!("\"result\":{result}"),
+                        (None, Some(error)) => format!("\"error\":{error}"),
+                        (None, None) => continue,
+                    };
+                    Entry::Answer { to, json }
+                }
+                (Direction::In, form) => {
+                    let event = form.filter(|form| form.method.as_deref() == Some("event")).and_then(|form| {
+                        let event = form.params.get("event")?;
+                        let durable = event.get("durable").and_then(Value::as_bool).unwrap_or(true);
+                        let session = form.params.get("session_id")?.as_str()?.to_owned();
+                        durable.then_some((session, event.get("sequence")?.as_u64()?))
+                    });
+                    Entry::Line { line: recorded.line, event }
+                }
+            };
+            entries.push((recorded.t, entry));
+        }
+        let used = vec![false; entries.len()];
+        Player { entries, at: 0, used, ids: HashMap::new() }
+    }
+
+    /// Passes what isn't played: reads, what the client wrote, answers that nobody waits for.
+    fn skip(&mut self) {
+        while let Some((_, entry)) = self.entries.get(self.at) {
+            let gate = match entry {
+                Entry::Request { method, .. } => !READS.contains(&method.as_str()) && !self.used[self.at],
+                Entry::Answer { to, .. } => self.ids.contains_key(to),
+                Entry::Line { .. } | Entry::Err(_) => true,
+                Entry::Nothing => false,
+            };
+            if gate {
+                return;
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The time of the next line, unless a command must come first or the recording is over.
+    pub(super) fn next_time(&mut self) -> Option<u64> {
+        self.skip();
+        match self.entries.get(self.at)? {
+            (_, Entry::Request { .. }) => None,
+            (at, _) => Some(*at),
+        }
+    }
+
+    /// The next line.
+    pub(super) fn play(&mut self) -> Option<Played> {
+        self.next_time()?;
+        let played = match &self.entries[self.at].1 {
+            Entry::Line { line, .. } => Some(Played::Out(line.clone())),
+            Entry::Err(line) => Some(Played::Err(line.clone())),
+            Entry::Answer { to, json } => {
+                self.ids.remove(to).map(|id| Played::Out(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{json}}}")))
+            }
+            Entry::Request { .. } | Entry::Nothing => None,
+        };
+        self.at += 1;
+        played
+    }
+
+    /// Matches a request of the client.
+    pub(super) fn request(&mut self, request: &Request<'_>) -> Reply {
+        let asked: Value = serde_json::from_str(request.params_json()).unwrap_or(Value::Null);
+        let read = READS.contains(&request.method);
+        let Some(place) = self.find(request.method, &asked, read) else {
+            if request.method == wire::EventsAfter::NAME {
+                return Reply::Now(request.answer(&self.events_after(&asked)));
+            }
+            let failure = Failure::refused(format!("not found in the recording: {}", request.method));
+            return Reply::Now(error_line(request.id, &failure));
+        };
+        let (time, Entry::Request { answer, .. }) = &self.entries[place] else { return Reply::None };
+        let (time, answer) = (*time, *answer);
+        let again = std::mem::replace(&mut self.used[place], true);
+        match answer {
+            // A command's answer comes in its turn, with what came before and after it.
+            Some(answer) if !read && !again && answer >= self.at => {
+                self.ids.insert(place, request.id.to_owned());
+                for (used, (_, entry)) in self.used[..place].iter_mut().zip(&self.entries) {
+                    // Commands that the client left out open their gates as well.
+                    *used |= matches!(entry, Entry::Request { .. });
+                }
+                Reply::Opened { at_us: time }
+            }
+            Some(answer) => match &self.entries[answer].1 {
+                Entry::Answer { json, .. } => {
+                    Reply::Now(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{json}}}\n", request.id).into_bytes())
+                }
+                _ => Reply::None,
+            },
+            // The recorded host never answered, and neither does this one.
+            None => Reply::Opened { at_us: time },
+        }
+    }
+
+    /// The recorded request that this one stands for.
+    fn find(&self, method: &str, asked: &Value, read: bool) -> Option<usize> {
+        let fits = |place: &usize, exact: bool| match &self.entries[*place].1 {
+            Entry::Request { method: recorded, params, .. } => recorded == method && (!exact || params == asked),
+            _ => false,
+        };
+        let unused = |exact: bool| (0..self.entries.len()).find(|place| !self.used[*place] && fits(place, exact));
+        let used = |exact: bool| (0..self.entries.len()).rev().find(|place| self.used[*place] && fits(place, exact));
+        if method == wire::EventsAfter::NAME {
+            // Any other cursor has other events.
+            return unused(true);
+        }
+        let found = unused(true).or_else(|| if read { used(true) } else { None }).or_else(|| unused(false));
+        if read { found.or_else(|| used(false)) } else { found }
+    }
+
+    /// Durable events that were played already.
+    fn events_after(&self, asked: &Value) -> String {
+        let session = asked.get("session_id").and_then(Value::as_str).unwrap_or_default();
+        let mut after = asked.get("after").and_then(Value::as_u64).unwrap_or(0);
+        let mut events = Vec::new();
+        let mut more = false;
+        for (_, entry) in &self.entries[..self.at] {
+            if let Entry::Line { line, event: Some((of, sequence)) } = entry
+                && of == session
+                && *sequence > after
+                && let Ok(line) = serde_json::from_str::<Value>(line)
+            {
+                if events.len() == PAGE {
+                    more = true;
+                    break;
+                }
+                after = *sequence;
+                events.push(line["params"]["event"].to_string());
+            }
+        }
+        format!(r#"{{"events":[{}],"has_more":{more}}}"#, events.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kitport::bubblepaw::wire::code;
+
+    use super::*;
+    use crate::protocol::{Incoming, read_request};
+
+    fn recording(lines: &[(&str, &str)]) -> Recording {
+        let mut text = String::from("{\"kitportRecording\":1}\n");
+        for (n, (dir, line)) in lines.iter().enumerate() {
+            text.push_str(&serde_json::json!({ "t": n * 1000, "dir": dir, "line": line }).to_string());
+            text.push('\n');
+        }
+        Recording::read(&text).unwrap()
+    }
+
+    fn ask(player: &mut Player, line: &str) -> Reply {
+        read_request(line.as_bytes(), |incoming| match incoming {
+            Ok(Incoming::Request(request)) => player.request(&request),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn now(reply: Reply) -> Value {
+        let Reply::Now(line) = reply else { panic!("{reply:?}") };
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    fn event(sequence: u64) -> String {
+        format!(
+            r#"{{"method":"event","params":{{"session_id":"s","event":{{"sequence":{sequence},"type":"x","data":{{}}}}}}}}"#
+        )
+    }
+
+    #[test]
+    fn lines_wait_for_the_commands_that_caused_them() {
+        let (first, second) = (event(1), event(2));
+        let mut player = Player::new(recording(&[
+            ("in", "starting up"),
+            ("out", r#"{"id":1,"method":"initialize","params":{}}"#),
+            ("in", r#"{"id":1,"result":{"v":1}}"#),
+            ("out", r#"{"id":2,"method":"session.state","params":{"session_id":"s"}}"#),
+            ("in", r#"{"id":2,"result":{"sequence":0}}"#),
+            ("out", r#"{"id":3,"method":"run.start","params":{"session_id":"s","text":"a"}}"#),
+            ("in", &first),
+            ("err", "a log line"),
+            ("in", r#"{"id":3,"result":{"run_id":"r"}}"#),
+            ("in", &second),
+        ]));
+        assert_eq!(player.play(), Some(Played::Out("starting up".into())));
+        assert_eq!(player.play(), None);
+        assert_eq!(ask(&mut player, r#"{"id":70,"method":"initialize"}"#), Reply::Opened { at_us: 1000 });
+        assert_eq!(player.play(), Some(Played::Out(r#"{"jsonrpc":"2.0","id":70,"result":{"v":1}}"#.into())));
+        assert_eq!(player.play(), None, "the run has not started");
+        for id in [71, 72] {
+            let line = format!(r#"{{"id":{id},"method":"session.state","params":{{"session_id":"s"}}}}"#);
+            assert_eq!(now(ask(&mut player, &line))["id"], id);
+        }
+        let empty = now(ask(&mut player, r#"{"id":73,"method":"events.after","params":{"session_id":"s","after":0}}"#));
+        assert_eq!(empty["result"]["events"], serde_json::json!([]));
+        let start = r#"{"id":"x","method":"run.start","params":{"session_id":"s","text":"other"}}"#;
+        assert_eq!(ask(&mut player, start), Reply::Opened { at_us: 5000 });
+        assert_eq!(player.play(), Some(Played::Out(first)));
+        assert_eq!(player.play(), Some(Played::Err("a log line".into())));
+        assert_eq!(player.play(), Some(Played::Out(r#"{"jsonrpc":"2.0","id":"x","result":{"run_id":"r"}}"#.into())));
+        assert_eq!(player.play(), Some(Played::Out(second)));
+        assert_eq!(player.play(), None);
+        let page = now(ask(&mut player, r#"{"id":74,"method":"events.after","params":{"session_id":"s","after":1}}"#));
+        assert_eq!(page["result"]["events"][0]["sequence"], 2);
+        assert_eq!(now(ask(&mut player, start))["error"]["code"], code::COMMAND_FAILED);
+    }
+
+    #[test]
+    fn a_later_command_opens_the_gates_before_it() {
+        let (first, second) = (event(1), event(2));
+        let mut player = Player::new(recording(&[
+            ("out", r#"{"id":1,"method":"session.rename","params":{}}"#),
+            ("in", r#"{"id":1,"result":{}}"#),
+            ("in", &first),
+            ("out", r#"{"id":2,"method":"run.start","params":{}}"#),
+            ("in", &second),
+        ]));
+        assert_eq!(player.play(), None);
+        assert_eq!(ask(&mut player, r#"{"id":5,"method":"run.start","params":{}}"#), Reply::Opened { at_us: 3000 });
+        assert_eq!(player.play(), Some(Played::Out(first)));
+        assert_eq!(player.play(), Some(Played::Out(second)));
+    }
+}
