@@ -182,25 +182,25 @@ impl Player {
         };
         let (time, Entry::Request { answer, .. }) = &self.entries[place] else { return Reply::None };
         let (time, answer) = (*time, *answer);
-        let again = std::mem::replace(&mut self.used[place], true);
-        match answer {
-            // A command's answer comes in its turn, with what came before and after it.
-            Some(answer) if !read && !again && answer >= self.at => {
-                self.ids.insert(place, request.id.to_owned());
-                for (used, (_, entry)) in self.used[..place].iter_mut().zip(&self.entries) {
-                    // Commands that the client left out open their gates as well.
-                    *used |= matches!(entry, Entry::Request { .. });
-                }
-                Reply::Opened { at_us: time }
+        self.used[place] = true;
+        if !read {
+            // Commands that the client left out open their gates as well.
+            for (used, (_, entry)) in self.used[..place].iter_mut().zip(&self.entries) {
+                *used |= matches!(entry, Entry::Request { method, .. } if !READS.contains(&method.as_str()));
             }
-            Some(answer) => match &self.entries[answer].1 {
-                Entry::Answer { json, .. } => {
-                    Reply::Now(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{json}}}\n", request.id).into_bytes())
-                }
-                _ => Reply::None,
-            },
+            if answer.is_some_and(|answer| answer >= self.at) {
+                // Its answer comes in its turn, with what came before and after it.
+                self.ids.insert(place, request.id.to_owned());
+                return Reply::Opened { at_us: time };
+            }
+        }
+        match answer.map(|answer| &self.entries[answer].1) {
+            Some(Entry::Answer { json, .. }) => {
+                Reply::Now(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{json}}}\n", request.id).into_bytes())
+            }
             // The recorded host never answered, and neither does this one.
-            None => Reply::Opened { at_us: time },
+            _ if read => Reply::None,
+            _ => Reply::Opened { at_us: time },
         }
     }
 
