@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_names_every_fault_and_every_key() {
+        let readme = include_str!("../../README.md");
+        for name in FAULT_NAMES.iter().chain(crate::settings::CONFIG_KEYS).map(|(name, _)| name) {
+            assert!(readme.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         for wrong in ["", "nois", "noise=1", "hang", "hang=x", "exit=3", "exit=a@b", "big-line=-1"] {
             assert!(Faults::named([wrong]).is_err(), "{wrong}");

@@ -66,6 +66,10 @@ pub(crate) fn read<R>(line: &[u8], then: impl FnOnce(Result<Incoming<'_>, Failur
 impl Request<'_> {
     /// Reads the parameters of a method.
     pub(crate) fn params<M: Method>(&self) -> Outcome<M::Params> {
+        // A list would fill the fields by their order, which no method of the contract means.
+        if !self.params.starts_with('{') {
+            return Err(Failure::params("not an object"));
+        }
         serde_json::from_str(self.params).map_err(Failure::params)
     }
 
