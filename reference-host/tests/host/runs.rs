@@ -120,7 +120,7 @@ fn approvals_are_decided_once() {
     client.run(&session, "approve git");
     let asked = client.event(&session, "approval_requested");
     let approval = &asked["data"]["approval"];
-    assert_eq!(pending(&mut client, &session), [approval.clone()]);
+    assert_eq!(pending(&mut client, &session), std::slice::from_ref(approval));
     assert_eq!((approval["tool"].as_str(), approval["session_id"].as_str()), (Some("git"), Some(session.as_str())));
     let unknown = json!({ "approval_id": "none", "decision": "approve" });
     assert_eq!(client.refused("approval.decide", unknown), (-32000, "unknown approval: none".into()));

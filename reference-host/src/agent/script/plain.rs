@@ -137,7 +137,7 @@ mod tests {
         let on_page: Vec<_> = page().into_iter().filter_map(step).collect();
         let kinds: std::collections::HashSet<_> = on_page.iter().map(std::mem::discriminant).collect();
         // All but `reply`, which is what text without words becomes.
-        assert_eq!(kinds.len(), 27);
+        assert_eq!(kinds.len(), 25);
         for item in ["stream 1_000 slow", "STREAM 3", "output text Hello all"] {
             assert!(step(item).is_some(), "{item}");
         }
