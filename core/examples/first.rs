@@ -1,0 +1,24 @@
+//! The README's first program.
+
+use kitport::bubblepaw::Options;
+use kitport::model::EventKind;
+use kitport::rpc::HostCommand;
+use kitport::{AgentBackend, BubblePaw, ChatReader};
+
+#[tokio::main]
+async fn main() -> kitport::Result<()> {
+    let host = HostCommand::new("bubblepaw").arg("stdio").current_dir("/project");
+    let backend = BubblePaw::spawn(host, Options::default()).await?;
+    let chat = backend.create_chat(Some("Fix the tests")).await?;
+    let events = backend.events(&chat.id, None);
+    backend.send(&chat.id, "Why does the build fail?", &[]).await?;
+    while let Some(event) = events.next().await {
+        match event?.kind {
+            EventKind::MessageDelta(delta) => print!("{}", delta.text),
+            EventKind::RunFinished(_) => break,
+            _ => {}
+        }
+    }
+    backend.close().await;
+    Ok(())
+}
