@@ -148,6 +148,11 @@ impl Touched {
         !self.whole && self.items.is_empty() && !self.parts.any()
     }
 
+    #[cfg(test)]
+    pub(super) fn noted(&self) -> usize {
+        self.items.len()
+    }
+
     pub(super) fn item(&mut self, id: &ItemId) {
         if !self.whole && !self.items.contains(id) {
             self.items.insert(id.clone());

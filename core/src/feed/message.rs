@@ -3,7 +3,7 @@
 //! - A user message or system line that is known stays in its place. A new one goes behind the item that `after_id`
 //!   names. A user message without it is the chat's first item. Where the named item is not on display (it may be a
 //!   reply whose own id is not known yet), a run's first user message goes before the run's other items, anything else
-//!   to the end.
+//!   behind them: before the first item of a later run, else to the end.
 //! - A reply with a provisional id (`provisional:<run>`) takes the place of its run's newest provisional item. It does not
 //!   where a tool call stands behind that item and the reply doesn't begin with its text: then the last step's text was
 //!   never seen, and the reply goes to the end.
@@ -16,34 +16,48 @@ use super::changed::TextOf;
 use super::item::{FeedItem, LiveMessage};
 use super::reducer::FeedReducer;
 use super::text::LiveText;
-use crate::model::{Event, Item, ItemId, Message, MessageAssistant, MessageDelta};
+use crate::model::{Event, Item, ItemId, Message, MessageAssistant, MessageDelta, RunId};
 
 impl FeedReducer {
     pub(super) fn user_message(&mut self, event: &Event, message: &Item, after: Option<&ItemId>) {
-        let items = &self.state.items;
         let run = message.run().or(event.run.as_ref());
-        let lane = self.lanes.get(run).filter(|lane| run.is_some() && !lane.has_user);
+        let first = run.and_then(|run| self.first_of(run));
         let at = match after {
             None => 0,
-            Some(after) => self
-                .behind(after, message)
-                .or_else(|| items.position(lane?.first.as_ref()?))
-                .unwrap_or_else(|| items.len()),
+            Some(after) => {
+                let is_runs_first = run.is_some() && !self.lanes.get(run).is_some_and(|lane| lane.has_user);
+                self.behind(after, message).or(first.filter(|_| is_runs_first)).unwrap_or_else(|| self.behind_run(run))
+            }
         };
-        let is_first = lane.and_then(|lane| items.position(lane.first.as_ref()?)).is_some_and(|first| at <= first);
         self.upsert(event, message, at);
         if run.is_some() {
             let lane = self.lanes.of(run);
             lane.has_user = true;
-            if is_first {
+            if first.is_none_or(|first| at <= first) {
                 lane.first = Some(message.id().clone());
             }
         }
     }
 
     pub(super) fn system_message(&mut self, event: &Event, message: &Item, after: Option<&ItemId>) {
-        let at = after.and_then(|after| self.behind(after, message)).unwrap_or_else(|| self.state.items.len());
+        let at = match after {
+            Some(after) => {
+                let run = message.run().or(event.run.as_ref());
+                self.behind(after, message).unwrap_or_else(|| self.behind_run(run))
+            }
+            None => self.state.items.len(),
+        };
         self.upsert(event, message, at);
+    }
+
+    fn first_of(&self, run: &RunId) -> Option<usize> {
+        self.state.items.position(self.lanes.get(Some(run))?.first.as_ref()?)
+    }
+
+    /// The place behind a run's items: before those of the next run that has any.
+    fn behind_run(&self, run: Option<&RunId>) -> usize {
+        let later = run.map(|run| self.state.runs.after(run));
+        later.and_then(|mut later| later.find_map(|run| self.first_of(&run.id))).unwrap_or(self.state.items.len())
     }
 
     /// The place behind an item, and behind what other runs left there that no snapshot has.

@@ -2,9 +2,10 @@
 //!
 //! [`ChatFeed`] is what most apps want: it loads a chat's snapshot, applies its events, loads the snapshot anew after a
 //! gap, and gives the state with what changed. It knows the [`ChatReader`](crate::ChatReader) port and no host.
-//! [`FeedReducer`] below it is the same without I/O.
+//! [`FeedReducer`] below it is the same without I/O. [`check`] compares states, for tests.
 
 mod changed;
+pub mod check;
 mod compare;
 mod item;
 mod lane;
@@ -25,3 +26,6 @@ pub use live::{ChatFeed, FeedUpdate};
 pub use reducer::{FeedReducer, Reload};
 pub use state::{FeedJob, FeedState, Thinking};
 pub use text::LiveText;
+
+#[cfg(test)]
+mod tests;

@@ -123,6 +123,12 @@ impl Items {
         }
     }
 
+    /// How many items lie in leaves that an older copy does not share.
+    #[cfg(test)]
+    pub(super) fn copied_since(&self, old: &Items) -> usize {
+        self.tree.not_shared_with(&old.tree)
+    }
+
     fn label(&self, at: usize) -> u64 {
         self.tree.get(at).map_or(u64::MAX, |slot| slot.label)
     }

@@ -93,6 +93,12 @@ impl Runs {
         self.list.get_mut(*self.places.get(id)?)
     }
 
+    /// The runs that came after one.
+    pub(super) fn after(&self, id: &str) -> impl Iterator<Item = &Run> {
+        let first = self.places.get(id).map_or(self.list.len(), |place| place + 1);
+        (first..self.list.len()).filter_map(|place| self.list.get(place))
+    }
+
     pub(super) fn push(&mut self, run: Run) {
         self.places.insert_mut(run.id.clone(), self.list.len());
         self.list.push(run);

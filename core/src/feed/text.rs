@@ -78,14 +78,22 @@ impl LiveText {
             self.holed |= news;
             return news.then_some(len);
         }
+        if self.ends_with(cut, piece) {
+            // Told once more, which is news only where something was missing behind it.
+            return std::mem::take(&mut self.holed).then_some(len);
+        }
         if cut < len {
             self.cut(cut);
-        } else if piece.is_empty() {
-            return None;
         }
         self.rope.insert(self.rope.len_chars(), piece);
         self.holed = false;
         Some(cut)
+    }
+
+    /// Whether what is there from `cut` on is `piece`. Costs the piece.
+    fn ends_with(&self, cut: u64, piece: &str) -> bool {
+        let (from, bytes) = (self.rope.char_to_byte(self.char_at(cut)), self.rope.len_bytes());
+        bytes - from == piece.len() && self.rope.get_byte_slice(from..).is_some_and(|end| end == piece)
     }
 
     fn cut(&mut self, cut: u64) {
@@ -153,6 +161,9 @@ mod tests {
         assert_eq!(text.put(5, "f"), Some(3), "that it is not whole any more is news, once");
         assert_eq!(text.put(6, "g"), None);
         assert_eq!((text.to_string().as_str(), text.is_whole()), ("abc", false));
+        assert_eq!(text.put(1, "bc"), Some(3), "restated, and what follows will fit");
+        assert!(text.is_whole());
+        assert_eq!(text.put(5, "f"), Some(3));
         assert_eq!(text.put(2, "cdefg"), Some(2));
         assert_eq!((text.to_string().as_str(), text.is_whole()), ("abcdefg", true));
         assert_eq!(text.put(u64::MAX, "z"), Some(7));

@@ -107,6 +107,34 @@ impl<T: Clone> Tree<T> {
     }
 }
 
+#[cfg(test)]
+impl<T> Tree<T> {
+    /// How many elements lie in leaves that the other one does not have.
+    pub(super) fn not_shared_with(&self, other: &Tree<T>) -> usize {
+        let mut theirs = std::collections::HashSet::new();
+        other.root.leaves(&mut |leaf| {
+            theirs.insert(Arc::as_ptr(leaf));
+        });
+        let mut count = 0;
+        self.root.leaves(&mut |leaf| {
+            if !theirs.contains(&Arc::as_ptr(leaf)) {
+                count += leaf.len()
+            }
+        });
+        count
+    }
+}
+
+#[cfg(test)]
+impl<T> Node<T> {
+    fn leaves(&self, visit: &mut impl FnMut(&Arc<Vec<T>>)) {
+        match self {
+            Node::Leaf(leaf) => visit(leaf),
+            Node::Inner(inner) => inner.children.iter().for_each(|child| child.leaves(visit)),
+        }
+    }
+}
+
 impl<T: Clone> FromIterator<T> for Tree<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut tree = Tree::new();
