@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use kitport::rpc::Recording;
 
 use crate::faults::{FAULT_NAMES, Faults, start_process_faults};
 use crate::options::HostOptions;
 use crate::protocol::{Served, serve};
-use crate::replay::{Pace, Recording, replay};
+use crate::replay::{Pace, replay};
 use crate::stdio;
 
 #[derive(Debug, Parser)]
@@ -147,11 +148,7 @@ fn failed(error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 async fn play(args: ReplayArgs) -> ExitCode {
-    let text = match std::fs::read_to_string(&args.file) {
-        Ok(text) => text,
-        Err(error) => return failed(&format!("{}: {error}", args.file.display())),
-    };
-    let recording = match Recording::read(&text) {
+    let recording = match Recording::read(&args.file) {
         Ok(recording) => recording,
         Err(error) => return failed(&format!("{}: {error}", args.file.display())),
     };

@@ -30,5 +30,5 @@ pub use embedded::{Embedded, embedded};
 pub use faults::{FAULT_NAMES, Faults};
 pub use options::HostOptions;
 pub use protocol::{Served, serve};
-pub use replay::{Pace, Recording, replay};
+pub use replay::{Pace, replay};
 pub use settings::CONFIG_KEYS;

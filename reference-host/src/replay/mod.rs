@@ -5,17 +5,16 @@
 //! where the recorded run.start has its match. Reads are answered whenever they are asked.
 
 mod player;
-mod recording;
 
 use std::io;
 use std::time::{Duration, Instant};
 
+use kitport::rpc::{Recorded, Recording};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::protocol::{Incoming, Line, read_line, read_request};
 use player::{Played, Player, Reply};
-pub use recording::Recording;
 
 /// How fast a recording is played.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +41,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin,
 {
+    let recorded = whole(recording)?;
     let (lines, mut incoming) = mpsc::channel::<Vec<u8>>(LINES);
     let reading = tokio::spawn(async move {
         let mut from = BufReader::new(reader);
@@ -59,7 +59,7 @@ where
             }
         }
     });
-    let mut player = Player::new(recording);
+    let mut player = Player::new(recorded);
     // The moment at which the recording stood at a time of its own.
     let mut anchor = (Instant::now(), 0);
     let due = |at_us: u64, (moment, at): (Instant, u64)| match pace {
@@ -109,4 +109,39 @@ where
         batch.clear();
     }
     reading.await.unwrap_or(Ok(()))
+}
+
+/// All lines of a recording. One that ends in the middle of a line was cut off there, as its program may have been.
+fn whole(recording: Recording) -> io::Result<Vec<Recorded>> {
+    let mut lines = Vec::new();
+    let mut broken = None;
+    for line in recording {
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        match line {
+            Ok(line) => lines.push(line),
+            Err(error) => broken = Some(error),
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> io::Result<usize> {
+        let recording = Recording::from_reader(io::Cursor::new(text.to_owned()))?;
+        whole(recording).map(|lines| lines.len())
+    }
+
+    #[test]
+    fn only_the_last_line_may_be_cut_off() {
+        let head = "{\"kitportRecording\":1}\n";
+        let line = "{\"at\":\"x\",\"t\":5,\"dir\":\"err\",\"line\":\"a\"}\n";
+        assert_eq!(lines(&format!("{head}{line}{line}")).unwrap(), 2);
+        assert_eq!(lines(&format!("{head}{line}{}", &line[..9])).unwrap(), 1);
+        assert!(lines(&format!("{head}{}\n{line}", &line[..9])).is_err());
+    }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use kitport::bubblepaw::wire::{self, Method};
+use kitport::rpc::{Direction, Recorded};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::recording::{Direction, Recording};
 use crate::failure::Failure;
 use crate::protocol::{Request, error_line};
 
@@ -30,8 +30,8 @@ const PAGE: usize = 1000;
 
 #[derive(Debug)]
 enum Entry {
-    /// A request of the recorded client.
-    Request { method: String, params: Value, answer: Option<usize> },
+    /// A request of the recorded client; a free one is nothing to wait for.
+    Request { method: String, params: Value, free: bool, answer: Option<usize> },
     /// An answer to the request at that place.
     Answer { to: usize, json: String },
     /// Anything else that the host wrote: a durable event with its session, or not.
@@ -86,23 +86,27 @@ struct Form<'l> {
 }
 
 impl Player {
-    pub(super) fn new(recording: Recording) -> Player {
-        let mut entries: Vec<(u64, Entry)> = Vec::with_capacity(recording.lines.len());
-        let mut open: HashMap<String, usize> = HashMap::new();
-        for recorded in recording.lines {
+    pub(super) fn new(recorded: Vec<Recorded>) -> Player {
+        let mut entries: Vec<(u64, Entry)> = Vec::with_capacity(recorded.len());
+        // Each connection of a recording has ids of its own.
+        let mut open: HashMap<(usize, String), usize> = HashMap::new();
+        for recorded in recorded {
+            let connection = recorded.connection;
             let form: Option<Form<'_>> = serde_json::from_str(&recorded.line).ok();
             let place = entries.len();
             let entry = match (recorded.dir, form) {
                 (Direction::Err, _) => Entry::Err(recorded.line),
                 (Direction::Out, Some(Form { id, method: Some(method), params, .. })) if !id.is_null() => {
-                    open.insert(id.to_string(), place);
-                    Entry::Request { method, params, answer: None }
+                    open.insert((connection, id.to_string()), place);
+                    // A client shakes hands once, however often the recorded host was started again.
+                    let again = connection > 0 && method == wire::Initialize::NAME;
+                    Entry::Request { free: again || READS.contains(&method.as_str()), method, params, answer: None }
                 }
                 (Direction::Out, _) => Entry::Nothing,
                 (Direction::In, Some(Form { id, method: None, result, error, .. }))
-                    if open.contains_key(&id.to_string()) && (result.is_some() || error.is_some()) =>
+                    if open.contains_key(&(connection, id.to_string())) && (result.is_some() || error.is_some()) =>
                 {
-                    let to = open.remove(&id.to_string()).expect("it was found just now");
+                    let to = open.remove(&(connection, id.to_string())).expect("it was found just now");
                     if let (_, Entry::Request { answer, .. }) = &mut entries[to] {
                         *answer = Some(place);
                     }
@@ -123,7 +127,7 @@ impl Player {
                     Entry::Line { line: recorded.line, event }
                 }
             };
-            entries.push((recorded.t, entry));
+            entries.push((recorded.micros, entry));
         }
         let used = vec![false; entries.len()];
         Player { entries, at: 0, used, ids: HashMap::new() }
@@ -133,7 +137,7 @@ impl Player {
     fn skip(&mut self) {
         while let Some((_, entry)) = self.entries.get(self.at) {
             let gate = match entry {
-                Entry::Request { method, .. } => !READS.contains(&method.as_str()) && !self.used[self.at],
+                Entry::Request { free, .. } => !free && !self.used[self.at],
                 Entry::Answer { to, .. } => self.ids.contains_key(to),
                 Entry::Line { .. } | Entry::Err(_) => true,
                 Entry::Nothing => false,
@@ -251,13 +255,17 @@ mod tests {
     use super::*;
     use crate::protocol::{Incoming, read_request};
 
-    fn recording(lines: &[(&str, &str)]) -> Recording {
+    fn recording(lines: &[(&str, &str)]) -> Vec<Recorded> {
         let mut text = String::from("{\"kitportRecording\":1}\n");
         for (n, (dir, line)) in lines.iter().enumerate() {
-            text.push_str(&serde_json::json!({ "t": n * 1000, "dir": dir, "line": line }).to_string());
+            text.push_str(&match *dir {
+                "again" => String::from("{\"kitportRecording\":1}"),
+                dir => serde_json::json!({ "at": "x", "t": n * 1000, "dir": dir, "line": line }).to_string(),
+            });
             text.push('\n');
         }
-        Recording::read(&text).unwrap()
+        let recording = kitport::rpc::Recording::from_reader(std::io::Cursor::new(text)).unwrap();
+        recording.map(Result::unwrap).collect()
     }
 
     fn ask(player: &mut Player, line: &str) -> Reply {
@@ -330,5 +338,23 @@ mod tests {
         assert_eq!(ask(&mut player, r#"{"id":5,"method":"run.start","params":{}}"#), Reply::Opened { at_us: 3000 });
         assert_eq!(player.play(), Some(Played::Out(first)));
         assert_eq!(player.play(), Some(Played::Out(second)));
+    }
+
+    #[test]
+    fn a_host_that_was_started_again_shakes_no_hands_in_a_replay() {
+        let (first, second) = (event(1), event(2));
+        let mut player = Player::new(recording(&[
+            ("out", r#"{"id":1,"method":"initialize","params":{}}"#),
+            ("in", r#"{"id":1,"result":{"v":1}}"#),
+            ("in", &first),
+            ("again", ""),
+            ("out", r#"{"id":1,"method":"initialize","params":{}}"#),
+            ("in", r#"{"id":1,"result":{"v":2}}"#),
+            ("in", &second),
+        ]));
+        ask(&mut player, r#"{"id":9,"method":"initialize","params":{}}"#);
+        let played: Vec<_> = std::iter::from_fn(|| player.play()).collect();
+        let answer = r#"{"jsonrpc":"2.0","id":9,"result":{"v":1}}"#.to_owned();
+        assert_eq!(played, [Played::Out(answer), Played::Out(first), Played::Out(second)]);
     }
 }
