@@ -72,3 +72,40 @@ impl Steps {
 fn seconds(time: Duration) -> String {
     format!("{:>5.1} s", time.as_secs_f64())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::{Done, Steps};
+
+    fn steps(fails: &'static str) -> (bool, Vec<&'static str>) {
+        let ran = Rc::new(RefCell::new(Vec::new()));
+        let mut steps = Steps::default();
+        for name in ["first", "second", "third"] {
+            let ran = ran.clone();
+            steps.add(name, move || {
+                ran.borrow_mut().push(name);
+                match name {
+                    _ if name == fails => Err(anyhow::anyhow!("on purpose")),
+                    "second" => Ok(Done::Skipped("not here".to_owned())),
+                    _ => Ok(Done::Passed),
+                }
+            });
+        }
+        let passed = steps.run().is_ok();
+        (passed, ran.take())
+    }
+
+    #[test]
+    fn the_first_failure_ends_them_and_is_told() {
+        assert_eq!(steps("second"), (false, vec!["first", "second"]));
+        assert_eq!(steps("third"), (false, vec!["first", "second", "third"]));
+    }
+
+    #[test]
+    fn one_that_is_skipped_is_no_failure() {
+        assert_eq!(steps("none"), (true, vec!["first", "second", "third"]));
+    }
+}
