@@ -34,6 +34,8 @@ enum Task {
         /// The chaos and random tests run far more rounds.
         #[arg(long)]
         long: bool,
+        /// Only these steps, by their names in the summary.
+        steps: Vec<String>,
     },
     /// Measures, in a release build.
     Bench {
@@ -60,7 +62,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Demo { arguments } => program::demo(&arguments),
-        Task::Test { long } => test::run_all(long),
+        Task::Test { long, steps } => test::run_steps(long, &steps),
         Task::Bench { arguments } => program::bench(&arguments),
         Task::Schema { check } => schema::run(check),
         Task::Fuzz { seconds, targets } => fuzz::run_targets(seconds, &targets),

@@ -9,8 +9,8 @@ use crate::{deny, features, schema, windows};
 /// Set for the tests when they are to run for long.
 const LONG: &str = "KITPORT_LONG";
 
-/// Runs all steps.
-pub(crate) fn run_all(long: bool) -> Result<()> {
+/// Runs the steps, all where none is named.
+pub(crate) fn run_steps(long: bool, named: &[String]) -> Result<()> {
     let mut steps = Steps::default();
     steps.add("format", || run(&mut cargo(["fmt", "--all", "--check"])));
     steps.add("lints", || {
@@ -27,14 +27,15 @@ pub(crate) fn run_all(long: bool) -> Result<()> {
         }
         run(&mut tests)
     });
-    steps.add("examples in the docs", || run(&mut cargo(["test", "--workspace", "--all-features", "--doc"])));
+    steps.add("doc-tests", || run(&mut cargo(["test", "--workspace", "--all-features", "--doc"])));
     steps.add("docs", || {
         run(cargo(["doc", "--no-deps", "--workspace", "--all-features"]).env("RUSTDOCFLAGS", "-D warnings"))
     });
     steps.add("schema", || schema::run(true));
     steps.add("features", features::run_all);
-    steps.add("Windows", windows::check);
+    steps.add("windows", windows::check);
     steps.add("licences", deny::licences);
     steps.add("advisories", deny::advisories);
+    steps.only(named)?;
     steps.run()
 }
