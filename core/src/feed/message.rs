@@ -1,9 +1,12 @@
 //! What events do to messages: where each goes, and how provisional text becomes the host's own.
 //!
 //! - A user message or system line that is known stays in its place. A new one goes behind the item that `after_id`
-//!   names, and behind that item's run where it is another run's reply. A user message without it is the chat's first item. Where the named item is not on display (it may be a
-//!   reply whose own id is not known yet), a run's first user message goes before the run's other items, anything else
-//!   behind them: before the first item of a later run, else to the end.
+//!   names, and behind that item's run where it is another run's reply. A user message without it is the chat's first
+//!   item. Where the named item is not on display (it may be a reply whose own id is not known yet), a run's first user
+//!   message goes before the run's other items, anything else behind them: before the first item of a later run, else
+//!   to the end.
+//! - A piece of text goes into its provisional item, a new one at the end. One without text is no item: a text that begins
+//!   anew begins behind what came since.
 //! - A reply with a provisional id (`provisional:<run>`) takes the place of its run's newest provisional item. It does not
 //!   where a tool call stands behind that item and the reply doesn't begin with its text: then the last step's text was
 //!   never seen, and the reply goes behind the run's items.
@@ -109,7 +112,25 @@ impl FeedReducer {
         }
         let FeedItem::Live(live) = item else { return };
         if let Some(from) = Arc::make_mut(live).text.put(delta.offset, &delta.text) {
-            self.touched.text(TextOf::Item(id.clone()), from);
+            if live.text.is_empty() {
+                self.remove_text(at, id, run);
+            } else {
+                self.touched.text(TextOf::Item(id.clone()), from);
+            }
+        }
+    }
+
+    /// A text that begins anew may begin behind what came since: until then there is no item.
+    fn remove_text(&mut self, at: usize, id: &ItemId, run: Option<&RunId>) {
+        self.state.items.remove(at);
+        self.touched.taken_out(id);
+        let is_of_run = |at: &usize| self.state.items.slot(*at).is_some_and(|slot| slot.run() == run);
+        let next = (at..self.state.items.len()).find(is_of_run);
+        let next = next.and_then(|at| self.state.items.slot(at)).map(|slot| slot.item.id().clone());
+        let lane = self.lanes.of(run);
+        lane.provisional.retain(|p| p.id != *id);
+        if lane.first.as_ref() == Some(id) {
+            lane.first = next;
         }
     }
 
@@ -133,7 +154,7 @@ impl FeedReducer {
                 // A run that was taken up again replies again: the newer text is the reply.
                 if let Some(at) = known {
                     self.state.items.remove(at);
-                    self.touched.item(&told.message_id);
+                    self.touched.taken_out(&told.message_id);
                     self.lanes.of(event.run.as_ref()).provisional.retain(|p| p.id != told.message_id);
                 }
                 let item = FeedItem::Told(Item::AssistantMessage(message).into());

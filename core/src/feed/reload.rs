@@ -213,7 +213,7 @@ fn stands_for(stored: &FeedItem, provisional: &FeedItem) -> bool {
     }
     match (&message.run, provisional) {
         (Some(run), _) => Some(run) == provisional.run(),
-        (None, FeedItem::Live(live)) => !live.text.is_empty() && live.text.begins(&message.text),
+        (None, FeedItem::Live(live)) => live.text.begins(&message.text),
         (None, FeedItem::Told(item)) => {
             matches!(&**item, Item::AssistantMessage(shown) if message.text.starts_with(&shown.text))
         }
