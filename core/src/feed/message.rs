@@ -170,8 +170,8 @@ impl FeedReducer {
                 if let FeedItem::Told(item) = &slot.item
                     && let Item::AssistantMessage(known) = &**item
                 {
-                    message.created_at = known.created_at.or(message.created_at);
-                    message.run = known.run.clone().or(message.run);
+                    // The event tells the text alone.
+                    (message.created_at, message.run) = (known.created_at, known.run.clone());
                 }
                 self.set(event, at, FeedItem::Told(Item::AssistantMessage(message).into()));
             }

@@ -100,7 +100,8 @@ impl FeedReducer {
             }
             let end = ends[behind];
             let goes_on = slot.run().is_some_and(|run| going.contains(run));
-            if slot.item.is_provisional() && !slot.stamp.durable {
+            let is_reply = slot.item.is_provisional() && slot.stamp.durable;
+            if slot.item.is_provisional() && !(is_reply && slot.stamp.is_after(loading, seq)) {
                 let stored = (behind..step_ends[behind]).find(|at| {
                     let is_free = !claimed.contains(at);
                     is_free && new[*at].as_ref().is_some_and(|new| stands_for(&new.0, &slot.item))
@@ -112,7 +113,7 @@ impl FeedReducer {
                     if goes_on {
                         self.lanes.of(slot.run()).retired.insert(id.clone());
                     }
-                } else if goes_on {
+                } else if goes_on && !is_reply {
                     kept[end].push((slot.item.clone(), slot.stamp.clone()));
                 }
             } else if slot.stamp.may_be_after(loading, seq) || (slot.item.is_nested() && goes_on) {
