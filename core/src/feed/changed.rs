@@ -137,6 +137,8 @@ pub(super) struct Touched {
     /// Everything may differ.
     whole: bool,
     items: HashSet<ItemId>,
+    /// Those of them that were taken out: one that is there again may be in another place.
+    taken_out: HashSet<ItemId>,
     /// New ids, and the ids whose places they took.
     in_place_of: HashMap<ItemId, ItemId>,
     texts: HashMap<TextOf, u64>,
@@ -159,6 +161,14 @@ impl Touched {
             if self.items.len() > MAX_NOTED_IDS {
                 self.whole();
             }
+        }
+    }
+
+    /// An item was taken out.
+    pub(super) fn taken_out(&mut self, id: &ItemId) {
+        self.item(id);
+        if !self.whole {
+            self.taken_out.insert(id.clone());
         }
     }
 
@@ -188,6 +198,7 @@ impl Touched {
     pub(super) fn whole(&mut self) {
         self.whole = true;
         self.items.clear();
+        self.taken_out.clear();
         self.texts.clear();
         self.parts = Parts { trouble: self.parts.trouble, ..Parts::ALL };
     }
@@ -206,6 +217,10 @@ impl Touched {
                     match (old.items.position(id), new.items.position(id)) {
                         (Some(index), None) => changed.removed.push(change(id, index)),
                         (None, Some(index)) => changed.inserted.push(change(id, index)),
+                        (Some(was), Some(index)) if self.taken_out.contains(id) => {
+                            changed.removed.push(change(id, was));
+                            changed.inserted.push(change(id, index));
+                        }
                         (Some(_), Some(index)) => changed.updated.push(change(id, index)),
                         (None, None) => {}
                     }
@@ -223,6 +238,7 @@ impl Touched {
             changed.texts = self.texts.into_iter().map(|(text, from)| TextChange { text, from }).collect();
             changed.texts.retain(|change| match &change.text {
                 // A new text is read whole, and one that is gone not at all.
+                TextOf::Item(id) if self.taken_out.contains(id) => false,
                 TextOf::Item(id) => [old, new].iter().all(|s| s.item(id).is_some_and(|i| i.live_text().is_some())),
                 TextOf::Output(id) => [old, new].iter().all(|state| state.output(id).is_some()),
                 TextOf::Job(id) => [old, new].iter().all(|state| state.jobs().iter().any(|job| job.job.id == *id)),

@@ -20,22 +20,22 @@ pub fn settled(live: &FeedState, anew: &FeedState) -> Option<String> {
     ])
 }
 
-/// What differs between a state built live and that of a feed opened anew, but for what may: provisional text and what
-/// became of it, nested tool calls, the times of runs and chat, which events need not tell, and the sequence, which a
-/// host counts on for events that are of no concern to a feed.
+/// What differs between a state built live and that of a feed opened anew, but for what may: provisional text and the place
+/// of what became of it (an event tells a reply's text, and no place), nested tool calls, the times of runs and chat, which
+/// events need not tell, and the sequence, which a host counts on for events that are of no concern to a feed.
 pub fn unsettled(live: &FeedState, anew: &FeedState) -> Option<String> {
-    let stays = |item: &FeedItem, other: &FeedState| {
-        let is_reply = matches!(&*item.to_item(), Item::AssistantMessage(_));
-        !item.is_passing() && (!is_reply || other.item(item.id()).is_some())
+    let items = |state: &FeedState| -> Vec<Item> {
+        let stays = state.items().filter(|item| !item.is_passing() && reply(item).is_none());
+        stays.map(|item| item.to_item().into_owned()).collect()
     };
-    let items = |state: &FeedState, other: &FeedState| -> Vec<Item> {
-        state.items().filter(|item| stays(item, other)).map(|item| item.to_item().into_owned()).collect()
-    };
+    let known = live.items().filter_map(|item| Some((reply(item)?, reply(anew.item(item.id())?)?)));
+    let (texts, texts_anew): (Vec<_>, Vec<_>) = known.unzip();
     let runs = |state: &FeedState| -> Vec<Run> {
         state.runs().cloned().map(|run| Run { started_at: None, finished_at: None, ..run }).collect()
     };
     first([
-        list("items", &items(live, anew), &items(anew, live)),
+        list("items", &items(live), &items(anew)),
+        list("replies", &texts, &texts_anew),
         list("runs", &runs(live), &runs(anew)),
         list("queue", live.queue(), anew.queue()),
         list("plan", live.plan(), anew.plan()),
@@ -51,11 +51,14 @@ pub fn unsettled(live: &FeedState, anew: &FeedState) -> Option<String> {
 
 /// The texts of the agent's messages in display order, provisional ones too: what a person reads.
 pub fn replies(state: &FeedState) -> Vec<String> {
-    let text = |item: &FeedItem| match &*item.to_item() {
+    state.items().filter_map(reply).collect()
+}
+
+fn reply(item: &FeedItem) -> Option<String> {
+    match &*item.to_item() {
         Item::AssistantMessage(message) => Some(message.text.clone()),
         _ => None,
-    };
-    state.items().filter_map(text).collect()
+    }
 }
 
 fn first<const N: usize>(differences: [Option<String>; N]) -> Option<String> {

@@ -40,8 +40,8 @@ impl Lanes {
     }
 
     /// A new item stands at the end of its run's.
-    pub(super) fn add(&mut self, item: &FeedItem) {
-        let lane = self.of(item.run());
+    pub(super) fn add(&mut self, item: &FeedItem, run: Option<&RunId>) {
+        let lane = self.of(run);
         lane.first.get_or_insert_with(|| item.id().clone());
         if item.is_provisional() {
             lane.provisional.push(Provisional { id: item.id().clone(), over: false });

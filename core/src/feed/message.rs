@@ -1,19 +1,23 @@
 //! What events do to messages: where each goes, and how provisional text becomes the host's own.
 //!
 //! - A user message or system line that is known stays in its place. A new one goes behind the item that `after_id`
-//!   names. A user message without it is the chat's first item. Where the named item is not on display (it may be a
-//!   reply whose own id is not known yet), a run's first user message goes before the run's other items, anything else
-//!   behind them: before the first item of a later run, else to the end.
+//!   names, and behind that item's run where it is another run's reply. A user message without it is the chat's first
+//!   item. Where the named item is not on display (it may be a reply whose own id is not known yet), a run's first user
+//!   message goes before the run's other items, anything else behind them: before the first item of a later run, else
+//!   to the end.
+//! - A piece of text goes into its provisional item, a new one at the end. One without text is no item: a text that begins
+//!   anew begins behind what came since.
 //! - A reply with a provisional id (`provisional:<run>`) takes the place of its run's newest provisional item. It does not
 //!   where a tool call stands behind that item and the reply doesn't begin with its text: then the last step's text was
-//!   never seen, and the reply goes to the end.
+//!   never seen, and the reply goes behind the run's items.
 //! - A reply with the host's own id takes the place of the oldest provisional item of its run with the same text, else of
-//!   the oldest that the text goes on from, else of the newest one as above.
+//!   the oldest that the text goes on from, else of the newest one as above, else behind the run's items.
 
 use std::sync::Arc;
 
 use super::changed::TextOf;
 use super::item::{FeedItem, LiveMessage};
+use super::order::Slot;
 use super::reducer::FeedReducer;
 use super::text::LiveText;
 use crate::model::{Event, Item, ItemId, Message, MessageAssistant, MessageDelta, RunId};
@@ -26,7 +30,7 @@ impl FeedReducer {
             None => 0,
             Some(after) => {
                 let is_runs_first = run.is_some() && !self.lanes.get(run).is_some_and(|lane| lane.has_user);
-                self.behind(after, message).or(first.filter(|_| is_runs_first)).unwrap_or_else(|| self.behind_run(run))
+                self.behind(after, run).or(first.filter(|_| is_runs_first)).unwrap_or_else(|| self.behind_run(run))
             }
         };
         self.upsert(event, message, at);
@@ -43,7 +47,7 @@ impl FeedReducer {
         let at = match after {
             Some(after) => {
                 let run = message.run().or(event.run.as_ref());
-                self.behind(after, message).unwrap_or_else(|| self.behind_run(run))
+                self.behind(after, run).unwrap_or_else(|| self.behind_run(run))
             }
             None => self.state.items.len(),
         };
@@ -60,13 +64,21 @@ impl FeedReducer {
         later.and_then(|mut later| later.find_map(|run| self.first_of(&run.id))).unwrap_or(self.state.items.len())
     }
 
-    /// The place behind an item, and behind what other runs left there that no snapshot has.
-    fn behind(&self, after: &ItemId, message: &Item) -> Option<usize> {
-        let mut at = self.state.items.position(after)? + 1;
-        while let Some(slot) = self.state.items.slot(at)
-            && slot.item.is_passing()
-            && slot.item.run() != message.run()
-        {
+    /// The place behind an item; also behind what earlier runs left there that no snapshot has. Behind a reply of another
+    /// run it is behind that run: its text, begun early, may have been stored late.
+    fn behind(&self, after: &ItemId, run: Option<&RunId>) -> Option<usize> {
+        let (items, runs) = (&self.state.items, &self.state.runs);
+        let mut at = items.position(after)?;
+        let named = items.slot(at)?;
+        let is_reply = matches!(&*named.item.to_item(), Item::AssistantMessage(_));
+        let goes_before = |slot: &Slot| {
+            let Some(its) = slot.run().filter(|its| Some(*its) != run) else { return false };
+            let is_named = Some(its) == named.run();
+            let is_earlier = is_named || run.is_some_and(|run| runs.is_before(its, run));
+            (is_named && is_reply) || (is_earlier && slot.item.is_passing())
+        };
+        at += 1;
+        while items.slot(at).is_some_and(goes_before) {
             at += 1;
         }
         Some(at)
@@ -100,7 +112,25 @@ impl FeedReducer {
         }
         let FeedItem::Live(live) = item else { return };
         if let Some(from) = Arc::make_mut(live).text.put(delta.offset, &delta.text) {
-            self.touched.text(TextOf::Item(id.clone()), from);
+            if live.text.is_empty() {
+                self.remove_text(at, id, run);
+            } else {
+                self.touched.text(TextOf::Item(id.clone()), from);
+            }
+        }
+    }
+
+    /// A text that begins anew may begin behind what came since: until then there is no item.
+    fn remove_text(&mut self, at: usize, id: &ItemId, run: Option<&RunId>) {
+        self.state.items.remove(at);
+        self.touched.taken_out(id);
+        let is_of_run = |at: &usize| self.state.items.slot(*at).is_some_and(|slot| slot.run() == run);
+        let next = (at..self.state.items.len()).find(is_of_run);
+        let next = next.and_then(|at| self.state.items.slot(at)).map(|slot| slot.item.id().clone());
+        let lane = self.lanes.of(run);
+        lane.provisional.retain(|p| p.id != *id);
+        if lane.first.as_ref() == Some(id) {
+            lane.first = next;
         }
     }
 
@@ -124,7 +154,7 @@ impl FeedReducer {
                 // A run that was taken up again replies again: the newer text is the reply.
                 if let Some(at) = known {
                     self.state.items.remove(at);
-                    self.touched.item(&told.message_id);
+                    self.touched.taken_out(&told.message_id);
                     self.lanes.of(event.run.as_ref()).provisional.retain(|p| p.id != told.message_id);
                 }
                 let item = FeedItem::Told(Item::AssistantMessage(message).into());
@@ -140,14 +170,14 @@ impl FeedReducer {
                 if let FeedItem::Told(item) = &slot.item
                     && let Item::AssistantMessage(known) = &**item
                 {
-                    message.created_at = known.created_at.or(message.created_at);
-                    message.run = known.run.clone().or(message.run);
+                    // The event tells the text alone.
+                    (message.created_at, message.run) = (known.created_at, known.run.clone());
                 }
                 self.set(event, at, FeedItem::Told(Item::AssistantMessage(message).into()));
             }
             (None, None) => {
-                let item = FeedItem::Told(Item::AssistantMessage(message).into());
-                self.insert(event, self.state.items.len(), item);
+                let at = self.behind_run(event.run.as_ref());
+                self.insert(event, at, FeedItem::Told(Item::AssistantMessage(message).into()));
             }
         }
     }

@@ -9,7 +9,7 @@ use rpds::HashTrieMapSync;
 
 use super::item::FeedItem;
 use super::tree::{Iter, Tree};
-use crate::model::{ItemId, Seq};
+use crate::model::{ItemId, RunId, Seq};
 
 /// Between the labels of two items that were added at the end.
 const LABEL_GAP: u64 = 1 << 32;
@@ -19,12 +19,14 @@ const MIN_SPREAD_GAP: u64 = 1 << 16;
 const SPREAD_ITEMS: usize = 32;
 
 /// The event that last changed an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Stamp {
     /// Its sequence.
     pub(super) seq: Seq,
     /// Whether it was a durable one.
     pub(super) durable: bool,
+    /// Its run: hosts don't tell it of each item.
+    pub(super) run: Option<RunId>,
     /// How many events had been applied then.
     pub(super) tick: u64,
 }
@@ -34,6 +36,13 @@ pub(super) struct Slot {
     label: u64,
     pub(super) item: FeedItem,
     pub(super) stamp: Stamp,
+}
+
+impl Slot {
+    /// The run it belongs to, as far as the item or its event told.
+    pub(super) fn run(&self) -> Option<&RunId> {
+        self.item.run().or(self.stamp.run.as_ref())
+    }
 }
 
 #[derive(Clone)]

@@ -246,7 +246,7 @@ impl FeedReducer {
     }
 
     pub(super) fn stamp(&self, event: &Event) -> Stamp {
-        Stamp { seq: event.seq, durable: event.durable, tick: self.tick }
+        Stamp { seq: event.seq, durable: event.durable, run: event.run.clone(), tick: self.tick }
     }
 
     /// Whether a run is known to have ended: what is transient of it comes too late.
@@ -265,7 +265,7 @@ impl FeedReducer {
 
     pub(super) fn insert(&mut self, event: &Event, at: usize, item: FeedItem) {
         self.touched.item(item.id());
-        self.lanes.add(&item);
+        self.lanes.add(&item, item.run().or(event.run.as_ref()));
         let stamp = self.stamp(event);
         self.state.items.insert(at, item, stamp);
     }

@@ -2,13 +2,13 @@
 //!
 //! The snapshot's items are the items, in its order. Four things are kept that it doesn't tell:
 //! - what events told since the reload began and after the snapshot was taken;
-//! - provisional text of runs that went on when it was taken, but not where the snapshot has the stored message in the
-//!   same stretch: between the same two items that were on display before;
+//! - provisional text of runs that went on when it was taken, but not where the snapshot has the stored message of the
+//!   same step: before the next tool call or user message that was on display before;
 //! - nested tool calls of these runs;
 //! - what no snapshot tells at all, see [`FeedState`](super::FeedState), as far as it still goes on.
 //!
-//! What is kept stands where it stood: behind the item that it stood behind, at the end of that stretch. A reload costs
-//! the length of the chat, as its snapshot does.
+//! What is kept stands where it stood: behind the item that it stood behind, and before the next item that was on display
+//! before. A reload costs the length of the chat, as its snapshot does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,11 +37,11 @@ impl Stamp {
 impl FeedReducer {
     /// Makes a snapshot's items those on display.
     pub(super) fn set_items(&mut self, items: Vec<Item>) {
-        let stamp = Stamp { seq: self.snapshot_seq, durable: false, tick: 0 };
+        let stamp = Stamp { seq: self.snapshot_seq, durable: false, run: None, tick: 0 };
         // A host that tells an id twice means one item.
         let mut ids = HashSet::with_capacity(items.len());
         let items = items.into_iter().filter(|item| ids.insert(item.id().clone()));
-        self.state.items = items.map(|item| (FeedItem::Told(Arc::new(item)), stamp)).collect();
+        self.state.items = items.map(|item| (FeedItem::Told(Arc::new(item)), stamp.clone())).collect();
         self.rebuild_lanes();
     }
 
@@ -69,48 +69,55 @@ impl FeedReducer {
 
     fn merge(&mut self, old: &Items, told: Vec<Item>, going: &HashSet<RunId>, loading: &Loading) {
         let seq = self.snapshot_seq;
-        let stamp = Stamp { seq, durable: false, tick: loading.tick };
+        let stamp = Stamp { seq, durable: false, run: None, tick: loading.tick };
         let mut places: HashMap<_, usize> = HashMap::with_capacity(told.len());
         let mut new: Vec<Option<(FeedItem, Stamp)>> = Vec::with_capacity(told.len());
         for item in told {
             if !places.contains_key(item.id()) {
                 places.insert(item.id().clone(), new.len());
-                new.push(Some((FeedItem::Told(Arc::new(item)), stamp)));
+                new.push(Some((FeedItem::Told(Arc::new(item)), stamp.clone())));
             }
         }
-        // For each place where the stretch that it is in ends: at the next item that was on display before.
+        // For each place where the stretch that it is in ends, and where the step does.
         let mut ends = vec![new.len(); new.len() + 1];
+        let mut step_ends = ends.clone();
         for at in (0..new.len()).rev() {
-            let is_common = new[at].as_ref().is_some_and(|(item, _)| old.contains(item.id()));
-            ends[at] = if is_common { at } else { ends[at + 1] };
+            let common = new[at].as_ref().map(|(item, _)| item).filter(|item| old.contains(item.id()));
+            ends[at] = if common.is_some() { at } else { ends[at + 1] };
+            step_ends[at] = if common.is_some_and(ends_step) { at } else { step_ends[at + 1] };
         }
+        let mut claimed: HashSet<usize> = HashSet::new();
         let mut kept: Vec<Vec<(FeedItem, Stamp)>> = vec![Vec::new(); new.len() + 1];
-        // Behind the item that was last found in both.
+        // Behind the last of the items that were found in both so far.
         let mut behind = 0;
         for slot in old.slots() {
             if let Some(&at) = places.get(slot.item.id()) {
-                behind = at + 1;
+                behind = behind.max(at + 1);
                 if let Some(told) = &mut new[at] {
                     keep_newer(told, slot, loading, seq);
                 }
                 continue;
             }
             let end = ends[behind];
-            let goes_on = slot.item.run().is_some_and(|run| going.contains(run));
-            if slot.item.is_provisional() && !slot.stamp.durable {
-                let stored =
-                    (behind..end).find(|&at| new[at].as_ref().is_some_and(|new| stands_for(&new.0, &slot.item)));
+            let goes_on = slot.run().is_some_and(|run| going.contains(run));
+            let is_reply = slot.item.is_provisional() && slot.stamp.durable;
+            if slot.item.is_provisional() && !(is_reply && slot.stamp.is_after(loading, seq)) {
+                let stored = (behind..step_ends[behind]).find(|at| {
+                    let is_free = !claimed.contains(at);
+                    is_free && new[*at].as_ref().is_some_and(|new| stands_for(&new.0, &slot.item))
+                });
                 if let Some(at) = stored {
+                    claimed.insert(at);
                     behind = at + 1;
                     let id = slot.item.id();
                     if goes_on {
-                        self.lanes.of(slot.item.run()).retired.insert(id.clone());
+                        self.lanes.of(slot.run()).retired.insert(id.clone());
                     }
-                } else if goes_on {
-                    kept[end].push((slot.item.clone(), slot.stamp));
+                } else if goes_on && !is_reply {
+                    kept[end].push((slot.item.clone(), slot.stamp.clone()));
                 }
             } else if slot.stamp.may_be_after(loading, seq) || (slot.item.is_nested() && goes_on) {
-                kept[end].push((slot.item.clone(), slot.stamp));
+                kept[end].push((slot.item.clone(), slot.stamp.clone()));
             }
         }
         let last = kept.pop().unwrap_or_default();
@@ -123,7 +130,7 @@ impl FeedReducer {
     fn rebuild_lanes(&mut self) {
         let mut old = std::mem::take(&mut self.lanes);
         for slot in self.state.items.slots() {
-            self.lanes.add(&slot.item);
+            self.lanes.add(&slot.item, slot.run());
         }
         let active: Vec<RunId> =
             self.state.runs().filter(|run| run.status.is_active()).map(|run| run.id.clone()).collect();
@@ -156,7 +163,7 @@ impl FeedReducer {
                 && let Item::ToolCall(call) = &**item
                 && call.status == ToolStatus::Running
             {
-                let (mut call, stamp) = (call.clone(), slot.stamp);
+                let (mut call, stamp) = (call.clone(), slot.stamp.clone());
                 tool::finish(&mut call, &end);
                 self.state.items.set(at, FeedItem::Told(Item::ToolCall(call).into()), stamp);
             }
@@ -174,7 +181,7 @@ fn is_news(event: &Event, snapshot: Seq) -> bool {
 /// of the state share it.
 fn keep_newer(told: &mut (FeedItem, Stamp), old: &Slot, loading: &Loading, snapshot: Seq) {
     if old.stamp.is_after(loading, snapshot) || old.item.is_same(&told.0) {
-        *told = (old.item.clone(), old.stamp);
+        *told = (old.item.clone(), old.stamp.clone());
         return;
     }
     // Of a text that is being written the snapshot may tell less.
@@ -187,7 +194,17 @@ fn keep_newer(told: &mut (FeedItem, Stamp), old: &Slot, loading: &Loading, snaps
     }
 }
 
-/// Whether a stored message is what became of a provisional one in the same stretch: of the same run or, where the host
+/// Whether an item tells that the text before it is of another step than the text behind it.
+fn ends_step(item: &FeedItem) -> bool {
+    let FeedItem::Told(item) = item else { return false };
+    match &**item {
+        Item::UserMessage(_) => true,
+        Item::ToolCall(call) => call.durable,
+        _ => false,
+    }
+}
+
+/// Whether a stored message is what became of a provisional one in the same step: of the same run or, where the host
 /// doesn't tell the run, with a text that goes on from it.
 fn stands_for(stored: &FeedItem, provisional: &FeedItem) -> bool {
     let FeedItem::Told(item) = stored else { return false };
@@ -197,7 +214,7 @@ fn stands_for(stored: &FeedItem, provisional: &FeedItem) -> bool {
     }
     match (&message.run, provisional) {
         (Some(run), _) => Some(run) == provisional.run(),
-        (None, FeedItem::Live(live)) => !live.text.is_empty() && live.text.begins(&message.text),
+        (None, FeedItem::Live(live)) => live.text.begins(&message.text),
         (None, FeedItem::Told(item)) => {
             matches!(&**item, Item::AssistantMessage(shown) if message.text.starts_with(&shown.text))
         }

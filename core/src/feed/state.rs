@@ -93,6 +93,11 @@ impl Runs {
         self.list.get_mut(*self.places.get(id)?)
     }
 
+    /// Whether a run came before another; not where one of them is not known.
+    pub(super) fn is_before(&self, id: &str, other: &str) -> bool {
+        self.places.get(id).is_some_and(|place| self.places.get(other).is_some_and(|other| place < other))
+    }
+
     /// The runs that came after one.
     pub(super) fn after(&self, id: &str) -> impl Iterator<Item = &Run> {
         let first = self.places.get(id).map_or(self.list.len(), |place| place + 1);

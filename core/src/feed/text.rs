@@ -92,8 +92,11 @@ impl LiveText {
 
     /// Whether what is there from `cut` on is `piece`. Costs the piece.
     fn ends_with(&self, cut: u64, piece: &str) -> bool {
-        let (from, bytes) = (self.rope.char_to_byte(self.char_at(cut)), self.rope.len_bytes());
-        bytes - from == piece.len() && self.rope.get_byte_slice(from..).is_some_and(|end| end == piece)
+        let char = self.char_at(cut);
+        let (from, bytes) = (self.rope.char_to_byte(char), self.rope.len_bytes());
+        bytes - from == piece.len()
+            && self.rope.char_to_utf16_cu(char) as u64 == cut
+            && self.rope.get_byte_slice(from..).is_some_and(|end| end == piece)
     }
 
     fn cut(&mut self, cut: u64) {

@@ -104,10 +104,11 @@ kinds! {
         assert_eq!(form(feed.state(), "provisional:r2:1"), json!({
             "kind": "assistant_message", "id": "provisional:r2:1", "text": "Hey", "run": "r2", "provisional": true,
         }));
-        apply(&mut feed, &delta(1, 0, ""));
-        assert_eq!(text(feed.state(), "provisional:r2:1"), "", "a retry begins anew");
-        apply(&mut feed, &delta(2, 0, ""));
-        assert_eq!(feed.state().item_count(), 6, "no text is no item");
+        let changed = apply(&mut feed, &delta(1, 0, ""));
+        assert_eq!(places(&changed.removed), [("provisional:r2:1", 5)], "no text is no item");
+        apply(&mut feed, &durable(101, "r2", "tool.started", tool("t2", true)));
+        apply(&mut feed, &delta(1, 0, "Anew"));
+        assert_eq!(ids(feed.state()).last(), Some(&"provisional:r2:1"), "a retry begins behind what came since");
         // A stored message is never cut.
         apply_part(&mut feed, &now("message.delta", json!({"messageId": "a1", "offset": 0, "text": "x"})), json!([]));
         assert_eq!(text(feed.state(), "a1"), "answer");

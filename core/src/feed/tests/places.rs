@@ -149,6 +149,20 @@ fn the_hosts_own_message_for_no_text_goes_to_the_end() {
 }
 
 #[test]
+fn a_reply_told_once_more_changes_its_text_alone() {
+    let mut snapshot = snapshot();
+    let Item::AssistantMessage(message) = &mut snapshot.items[1] else { unreachable!() };
+    (message.run, message.created_at) = (None, Some(time(5)));
+    let mut feed = taken(snapshot);
+    feed.apply(&own("a1", "other"));
+    let told = form(feed.state(), "a1");
+    assert_eq!(
+        (&told["text"], told.get("run"), &told["createdAt"]),
+        (&json!("other"), None, &json!("1970-01-01T00:00:05Z"))
+    );
+}
+
+#[test]
 fn nested_calls_show_and_do_not_end_a_step() {
     let mut feed = live();
     feed.apply(&delta(1, 0, "let me see"));

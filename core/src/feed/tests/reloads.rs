@@ -90,6 +90,20 @@ fn text_of_a_run_that_ended_while_the_snapshot_was_on_its_way_stays_until_the_ne
 }
 
 #[test]
+fn a_stored_reply_is_not_taken_for_the_same_words_of_the_next_run() {
+    // The host doesn't tell the runs of messages.
+    let mut told = snapshot();
+    told.items = vec![assistant("a1", None, "ok")];
+    let mut feed = taken(ChatSnapshot { items: Vec::new(), ..told.clone() });
+    let reply = json!({"messageId": "provisional:r1", "text": "ok", "provisional": true});
+    feed.apply(&durable(101, "r1", "message.assistant", reply));
+    feed.apply(&delta(1, 0, "ok"));
+    told.seq = Seq(110);
+    reload(&mut feed, told);
+    assert_eq!(ids(feed.state()), ["a1", "provisional:r2:1"]);
+}
+
+#[test]
 fn a_new_user_message_in_the_snapshot_goes_before_the_text_that_was_there_without_it() {
     let mut snapshot = snapshot();
     snapshot.items.truncate(2);
