@@ -234,9 +234,14 @@ impl ChatTask {
 
     /// A run that starts tells the model before any reload does.
     fn model_changed(&mut self, model: &str, event: &HarnessEvent) {
-        let shared = self.known.as_ref().and_then(|known| known.model.clone());
+        // Where it is not known what the app knows the next reload tells.
+        let told_now = |known: &mut Known| known.model.as_mut().map(|told| told.replace(model.to_owned()));
+        let shared = self.known.as_mut().and_then(told_now);
         for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
-            let told = stream.base.as_ref().map_or_else(|| shared.clone(), |base| base.model.clone());
+            let told = match &mut stream.base {
+                Some(base) => told_now(base),
+                None => shared.clone(),
+            };
             if told.is_some_and(|told| told.as_deref() != Some(model)) {
                 let settings = ChatSettings { model: Some(model.to_owned()), profile: None };
                 let told = stream.projector.transient(settings, event.run_id.clone());
@@ -323,9 +328,9 @@ impl ChatTask {
                     Mode::Checking { reload } => *reload = number,
                     _ => stream.diffs_from = number,
                 }
-                if std::mem::take(&mut stream.wants_context) {
-                    self.look_again = self.core.has_context();
-                }
+                // The reload is on its way; what else was asked for follows.
+                let asked = std::mem::take(&mut stream.asked);
+                self.want(Wants { reload: false, ..asked });
             }
         }
     }
@@ -431,8 +436,13 @@ impl ChatTask {
                 _ => None,
             };
             match next {
-                // This reload is the one it was placed by; another would tell nothing new.
-                Some(Next::Reload) => self.streams[index].diffs_from = number,
+                // This reload is the one it was placed by; another tells news only where events behind it asked for one.
+                Some(Next::Reload) => {
+                    let stream = &mut self.streams[index];
+                    stream.diffs_from = number;
+                    let asked = std::mem::take(&mut stream.asked);
+                    self.want(asked);
+                }
                 Some(next) => self.go_on(index, next),
                 None => {}
             }
