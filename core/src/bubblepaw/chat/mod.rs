@@ -276,10 +276,10 @@ impl ChatTask {
         self.recent.clear();
         self.held = None;
         for index in 0..self.streams.len() {
+            // No reload now: each stream asks for one when its replay has reached live.
             let next = self.streams[index].lost(known.as_ref());
             self.go_on(index, next);
         }
-        self.reloads.want();
     }
 
     fn down(&mut self) {
@@ -307,7 +307,6 @@ impl ChatTask {
         self.connected = true;
         // A host that kept its sequences goes on above; one that began anew is found out by its snapshot.
         self.newest = 0;
-        self.reloads.want();
         for index in 0..self.streams.len() {
             if matches!(self.streams[index].mode, Mode::Disconnected) {
                 let next = self.streams[index].catch_up();
