@@ -83,11 +83,17 @@ impl RawHost {
         tokio::join!(shaking, answering)
     }
 
-    async fn read(&mut self) -> Request {
+    /// The next line, whatever it is.
+    pub async fn next_line(&mut self) -> Value {
         let line = tokio::time::timeout(NEVER, self.lines.next_line()).await.expect("the client asks in time");
         let line = line.expect("the pipe is whole").expect("the client is there");
-        let mut message: Value = serde_json::from_str(&line).expect("the client writes JSON");
+        let message: Value = serde_json::from_str(&line).expect("the client writes JSON");
         assert_eq!(message["jsonrpc"], "2.0");
+        message
+    }
+
+    async fn read(&mut self) -> Request {
+        let mut message = self.next_line().await;
         Request {
             id: message["id"].take(),
             method: message["method"].as_str().expect("a request has a method").to_owned(),
