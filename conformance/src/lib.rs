@@ -12,7 +12,7 @@ use kitport::{BubblePaw, EventStream, KitError, Result};
 use kitport_host::HostOptions;
 
 /// Longer than anything here takes: what is still waited for then never comes.
-pub const NEVER: Duration = Duration::from_secs(6);
+pub const NEVER: Duration = Duration::from_secs(60);
 
 /// The reference host's command, with its arguments behind `stdio`.
 pub fn host_command(program: &Path, args: &[&str]) -> HostCommand {

@@ -5,4 +5,6 @@ mod capabilities;
 mod commands;
 mod errors;
 mod events;
+mod reads;
+mod rows;
 mod stage;
