@@ -223,14 +223,14 @@ async fn protocol_mismatch() {
         json!({"protocol_version": "0.2", "host": {"name": "h", "version": "1"}, "features": [], "workspace": {"path": "/w"}}),
         json!({"protocol_version": "0.2", "host": "of another shape"}),
     ] {
-        let (backend, _) = RawHost::greet(hello, Options::default()).await;
+        let (backend, _) = RawHost::greet(hello, RawHost::options()).await;
         assert_eq!(
             json!(backend.unwrap_err()),
             json!({"code": "protocol_mismatch", "message": "the host speaks protocol \"0.2\", this client \"0.1\"", "expected": "0.1", "actual": "0.2"})
         );
     }
     for hello in [json!({}), json!({"protocol_version": 1}), json!({"protocol_version": "0.1"}), json!([])] {
-        let (backend, _) = RawHost::greet(hello.clone(), Options::default()).await;
+        let (backend, _) = RawHost::greet(hello.clone(), RawHost::options()).await;
         let error = json!(backend.unwrap_err());
         assert_eq!(error["code"], "failed", "{hello}");
         assert!(error["message"].as_str().unwrap().contains("initialize"));

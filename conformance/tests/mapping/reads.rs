@@ -468,6 +468,54 @@ async fn after_absent() {
     assert_eq!(take(&events, 2).await, json!([waiting(11), waiting(12)]));
 }
 
+/// What changed between such a start and the snapshot is told, though the snapshot is the first that was read.
+#[tokio::test]
+async fn after_absent_and_a_snapshot_that_is_ahead() {
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let events = backend.events(&"s".into(), None);
+    let asked = host.asked("session.state").await;
+    host.event("s", json!({"sequence": 11, "type": "run_started", "data": {}, "run_id": "r"})).await;
+    host.event(
+        "s",
+        json!({"sequence": 12, "type": "run_finished", "data": {"status": "completed", "text": "Yes"}, "run_id": "r"}),
+    )
+    .await;
+    let changes = json!({
+        "session": meta("s", "Hi", json!({"model": "p/m"})),
+        "messages": [
+            {"message_id": "old", "role": "user", "text": "Before", "run_id": "q"},
+            {"message_id": "m", "role": "user", "text": "Hi", "run_id": "r"},
+            {"message_id": "a", "role": "assistant", "text": "Yes", "run_id": "r"},
+        ],
+        "runs": [{"run_id": "r", "status": "completed"}],
+        "inputs": [{"input_id": "i", "kind": "follow_up", "text": "Next"}],
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    });
+    host.answer(&asked, state(12, changes)).await;
+    let message = json!({"kind": "user_message", "id": "m", "text": "Hi", "run": "r", "provisional": false});
+    assert_eq!(
+        take(&events, 8).await,
+        json!([
+            durable(at(11, 0), "run.started", json!({"resumed": false, "run": "r"})),
+            durable(
+                at(12, 0),
+                "message.assistant",
+                json!({"messageId": "provisional:r", "text": "Yes", "provisional": true, "run": "r"})
+            ),
+            durable(at(12, 1), "run.finished", json!({"status": "completed", "run": "r"})),
+            transient(at(12, 15), "chat.renamed", json!({"title": "Hi"})),
+            transient(at(12, 15), "chat.settings", json!({"model": "p/m"})),
+            transient(at(12, 15), "message.user", json!({"message": message, "afterId": "old", "run": "r"})),
+            transient(
+                at(12, 15),
+                "queue.updated",
+                json!({"inputs": [{"id": "i", "kind": "follow_up", "text": "Next"}]})
+            ),
+            transient(at(12, 15), "usage.updated", json!({"usage": {"inputTokens": 1, "outputTokens": 2}})),
+        ])
+    );
+}
+
 /// Above the host's newest: the app is told, and the stream goes on from the fresh snapshot.
 #[tokio::test]
 async fn after_ahead() {

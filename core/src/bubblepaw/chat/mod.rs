@@ -410,11 +410,11 @@ impl ChatTask {
             let stream = &mut self.streams[index];
             let next = match &stream.mode {
                 Mode::Starting { reload } if *reload <= number => {
-                    let run_model = None;
-                    let mut base = Known::of(view, run_model, &Recent::default());
-                    if let Some(run) = stream.start_at(view.host_sequence) {
-                        base.items = KnownItems::BeforeRun(run);
-                    }
+                    let base = match stream.start_at(view.host_sequence) {
+                        // It starts below the snapshot: what changed in between is news to its app.
+                        Some(run) => Known::unknown(KnownItems::BeforeRun(run)),
+                        None => Known::of(view, None, &Recent::default()),
+                    };
                     stream.base = Some(base);
                     Some(stream.join_live())
                 }
