@@ -3,6 +3,7 @@
 //! It knows JSON lines and nothing of the contract, so that a test says exactly what goes over the wire.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use kitport::bubblepaw::Options;
 use kitport::{BubblePaw, KitError};
@@ -56,7 +57,12 @@ impl RawHost {
 
     /// A backend on a host that negotiated `features`.
     pub async fn connect(features: &[&str]) -> (BubblePaw, RawHost) {
-        RawHost::connect_with(features, Options::default()).await
+        RawHost::connect_with(features, RawHost::options()).await
+    }
+
+    /// Options for a host that does not go away by itself: nobody waits for it.
+    pub fn options() -> Options {
+        Options { close_grace: Duration::ZERO, ..Options::default() }
     }
 
     /// The same, with options.
