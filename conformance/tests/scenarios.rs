@@ -4,6 +4,8 @@ use std::path::Path;
 
 use kitport_conformance::scenario::{Scenario, names, run};
 
+const HOST: &str = env!("CARGO_BIN_EXE_conformance-host");
+
 /// A test for each, and their names.
 macro_rules! scenarios {
     ($($name:ident)*) => {
@@ -58,10 +60,48 @@ scenarios! {
 
 async fn check(name: &str) {
     let scenario = Scenario::load(name);
-    scenario.check(&run(&scenario, Path::new(env!("CARGO_BIN_EXE_conformance-host")), &[]).await);
+    scenario.check(&run(&scenario, Path::new(HOST), &[]).await);
 }
 
 #[test]
 fn every_file_is_run() {
     assert_eq!(NAMES, names());
+}
+
+/// Faults that must not show: with each of them every scenario gives what it gives without.
+macro_rules! faults {
+    ($($name:ident = $fault:literal)*) => {
+        mod with {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::with_fault($fault).await;
+                }
+            )*
+        }
+    };
+}
+
+faults! {
+    noise = "noise"
+    split = "split"
+    joined = "joined"
+    duplicates = "duplicates"
+    transient_duplicates = "transient-duplicates"
+    reorder = "reorder"
+    events_first = "events-first"
+    drop = "drop"
+    request = "request"
+}
+
+async fn with_fault(fault: &str) {
+    let mut wrong = Vec::new();
+    for name in NAMES {
+        let scenario = Scenario::load(name);
+        let got = run(&scenario, Path::new(HOST), &["--fault", fault]).await;
+        if let Some(diff) = scenario.differs(&got) {
+            wrong.push(format!("{name}, {fault}:\n{diff}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

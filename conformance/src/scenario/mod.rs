@@ -69,18 +69,28 @@ impl Scenario {
     /// Holds what came against what is expected. Panics with a diff where they differ; with `KITPORT_BLESS=1` what came is
     /// what is expected from now on.
     pub fn check(&self, got: &Value) {
-        let path = folder().join("expected").join(format!("{}.json", self.name));
-        let got = format!("{}\n", serde_json::to_string_pretty(got).expect("a value is JSON"));
         if std::env::var(BLESS).is_ok_and(|bless| bless == "1") {
-            std::fs::write(&path, got).expect("the expectation can be written");
-            return;
-        }
-        let expected = std::fs::read_to_string(&path)
-            .unwrap_or_else(|error| panic!("{}: {error}; {BLESS}=1 writes it", path.display()));
-        if let Some(diff) = diff(&expected, &got) {
-            panic!("{}: what came (+) is not what was expected (-)\n{diff}", self.name);
+            std::fs::write(self.expected(), pretty(got)).expect("the expectation can be written");
+        } else if let Some(diff) = self.differs(got) {
+            panic!("{}: {BLESS}=1 would expect this from now on\n{diff}", self.name);
         }
     }
+
+    /// How what came differs from what is expected; none where it doesn't.
+    pub fn differs(&self, got: &Value) -> Option<String> {
+        let path = self.expected();
+        let expected = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}; {BLESS}=1 writes it", path.display()));
+        diff(&expected, &pretty(got))
+    }
+
+    fn expected(&self) -> PathBuf {
+        folder().join("expected").join(format!("{}.json", self.name))
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{}\n", serde_json::to_string_pretty(value).expect("a value is JSON"))
 }
 
 /// The lines that differ, with some around them; none where the texts are the same.

@@ -84,7 +84,6 @@ impl Play<'_> {
                         Err(error) => break Some(json!(error)),
                     }
                 };
-                reading.waited = reading.items.len();
                 let mut outcome = json!({"ended": ended.ended});
                 if let Some(error) = error {
                     outcome["error"] = error;

@@ -13,7 +13,7 @@ pub enum Step {
     Open(Open),
     /// Waits until a stream gives items that have these fields.
     Await(Await),
-    /// Reads a stream to its end. Its error is part of what is expected.
+    /// Reads a stream to its end. Its error is part of what is expected, what comes before it is not.
     Ended(Ended),
     /// Closes the backend and starts the same host anew. Streams that were open are over.
     Restart(Restart),
