@@ -1,5 +1,8 @@
 //! What the tests share: a host to test with, as a child process or in this one, and streams gathered into lists.
 
+pub mod raw_host;
+pub mod scenario;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -200,9 +200,9 @@ impl Known {
     fn apply_kind(&mut self, kind: EventKind, run: Option<RunId>) {
         match kind {
             EventKind::RunStarted(started) => {
+                // Whether the app was told of it as a setting is known to whoever tells it.
                 if let Some(model) = started.model {
-                    self.run_model = Some(model.clone());
-                    self.model = Some(Some(model));
+                    self.run_model = Some(model);
                 }
                 if let Some(run) = run {
                     self.runs.insert(run, RunStatus::Running);

@@ -234,9 +234,14 @@ impl ChatTask {
 
     /// A run that starts tells the model before any reload does.
     fn model_changed(&mut self, model: &str, event: &HarnessEvent) {
-        let shared = self.known.as_ref().and_then(|known| known.model.clone());
+        // Where it is not known what the app knows the next reload tells.
+        let told_now = |known: &mut Known| known.model.as_mut().map(|told| told.replace(model.to_owned()));
+        let shared = self.known.as_mut().and_then(told_now);
         for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
-            let told = stream.base.as_ref().map_or_else(|| shared.clone(), |base| base.model.clone());
+            let told = match &mut stream.base {
+                Some(base) => told_now(base),
+                None => shared.clone(),
+            };
             if told.is_some_and(|told| told.as_deref() != Some(model)) {
                 let settings = ChatSettings { model: Some(model.to_owned()), profile: None };
                 let told = stream.projector.transient(settings, event.run_id.clone());
@@ -271,10 +276,10 @@ impl ChatTask {
         self.recent.clear();
         self.held = None;
         for index in 0..self.streams.len() {
+            // No reload now: each stream asks for one when its replay has reached live.
             let next = self.streams[index].lost(known.as_ref());
             self.go_on(index, next);
         }
-        self.reloads.want();
     }
 
     fn down(&mut self) {
@@ -302,7 +307,6 @@ impl ChatTask {
         self.connected = true;
         // A host that kept its sequences goes on above; one that began anew is found out by its snapshot.
         self.newest = 0;
-        self.reloads.want();
         for index in 0..self.streams.len() {
             if matches!(self.streams[index].mode, Mode::Disconnected) {
                 let next = self.streams[index].catch_up();
@@ -323,9 +327,9 @@ impl ChatTask {
                     Mode::Checking { reload } => *reload = number,
                     _ => stream.diffs_from = number,
                 }
-                if std::mem::take(&mut stream.wants_context) {
-                    self.look_again = self.core.has_context();
-                }
+                // The reload is on its way; what else was asked for follows.
+                let asked = std::mem::take(&mut stream.asked);
+                self.want(Wants { reload: false, ..asked });
             }
         }
     }
@@ -406,11 +410,11 @@ impl ChatTask {
             let stream = &mut self.streams[index];
             let next = match &stream.mode {
                 Mode::Starting { reload } if *reload <= number => {
-                    let run_model = None;
-                    let mut base = Known::of(view, run_model, &Recent::default());
-                    if let Some(run) = stream.start_at(view.host_sequence) {
-                        base.items = KnownItems::BeforeRun(run);
-                    }
+                    let base = match stream.start_at(view.host_sequence) {
+                        // It starts below the snapshot: what changed in between is news to its app.
+                        Some(run) => Known::unknown(KnownItems::BeforeRun(run)),
+                        None => Known::of(view, None, &Recent::default()),
+                    };
                     stream.base = Some(base);
                     Some(stream.join_live())
                 }
@@ -431,8 +435,13 @@ impl ChatTask {
                 _ => None,
             };
             match next {
-                // This reload is the one it was placed by; another would tell nothing new.
-                Some(Next::Reload) => self.streams[index].diffs_from = number,
+                // This reload is the one it was placed by; another tells news only where events behind it asked for one.
+                Some(Next::Reload) => {
+                    let stream = &mut self.streams[index];
+                    stream.diffs_from = number;
+                    let asked = std::mem::take(&mut stream.asked);
+                    self.want(asked);
+                }
                 Some(next) => self.go_on(index, next),
                 None => {}
             }

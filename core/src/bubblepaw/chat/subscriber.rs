@@ -100,8 +100,8 @@ pub(crate) struct Subscriber {
     confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
-    /// Whether a replayed event asked for a look at the context.
-    pub(crate) wants_context: bool,
+    /// What events asked for that were delivered while the stream caught up.
+    pub(crate) asked: Wants,
 }
 
 /// What a stream needs next.
@@ -138,7 +138,7 @@ impl Subscriber {
             met_any: false,
             confirms: None,
             diffs_from: u64::MAX,
-            wants_context: false,
+            asked: Wants::default(),
         }
     }
 
@@ -206,7 +206,7 @@ impl Subscriber {
             base.apply(&event);
         }
         if origin == Origin::Replay {
-            self.wants_context |= matches!(event.data, crate::bubblepaw::wire::EventData::ContextCompaction { .. });
+            self.asked.context |= matches!(event.data, crate::bubblepaw::wire::EventData::ContextCompaction { .. });
         }
         let Subscriber { sink, projector, stuck, .. } = self;
         let mut batch = sink.batch();
@@ -353,7 +353,9 @@ impl Subscriber {
             if !event.durable && event.sequence < self.projector.cursor.host {
                 continue;
             }
-            self.live_event(event);
+            let asked = self.live_event(event);
+            self.asked.reload |= asked.reload;
+            self.asked.context |= asked.context;
         }
         Next::Reload
     }
