@@ -100,8 +100,10 @@ pub(crate) struct Subscriber {
     confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
-    /// Whether a replayed event asked for a look at the context.
+    /// Whether an event that came while it was not live asked for a look at the context.
     pub(crate) wants_context: bool,
+    /// The highest host sequence of such an event that asked for a reload: one as of an earlier sequence won't do.
+    pub(crate) wants_reload_at: Option<u64>,
 }
 
 /// What a stream needs next.
@@ -139,6 +141,7 @@ impl Subscriber {
             confirms: None,
             diffs_from: u64::MAX,
             wants_context: false,
+            wants_reload_at: None,
         }
     }
 
@@ -353,7 +356,13 @@ impl Subscriber {
             if !event.durable && event.sequence < self.projector.cursor.host {
                 continue;
             }
-            self.live_event(event);
+            // A transient event says nothing of what a snapshot has.
+            let at = if event.durable { event.sequence } else { u64::MAX };
+            let wants = self.live_event(event);
+            self.wants_context |= wants.context;
+            if wants.reload {
+                self.wants_reload_at = self.wants_reload_at.max(Some(at));
+            }
         }
         Next::Reload
     }
