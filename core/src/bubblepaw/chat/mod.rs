@@ -327,9 +327,11 @@ impl ChatTask {
                     Mode::Checking { reload } => *reload = number,
                     _ => stream.diffs_from = number,
                 }
-                // The reload is on its way; what else was asked for follows.
-                let asked = std::mem::take(&mut stream.asked);
-                self.want(Wants { reload: false, ..asked });
+                // The one that was just asked for begins after all that came.
+                stream.wants_reload_at = None;
+                if std::mem::take(&mut stream.wants_context) {
+                    self.look_again = self.core.has_context();
+                }
             }
         }
     }
@@ -435,12 +437,14 @@ impl ChatTask {
                 _ => None,
             };
             match next {
-                // This reload is the one it was placed by; another tells news only where events behind it asked for one.
+                // This reload is the one it was placed by; another tells something new only where an event that came
+                // meanwhile, behind the snapshot, asks for it.
                 Some(Next::Reload) => {
                     let stream = &mut self.streams[index];
                     stream.diffs_from = number;
-                    let asked = std::mem::take(&mut stream.asked);
-                    self.want(asked);
+                    let context = std::mem::take(&mut stream.wants_context);
+                    let reload = stream.wants_reload_at.take().is_some_and(|at| at > view.host_sequence);
+                    self.want(Wants { reload, context });
                 }
                 Some(next) => self.go_on(index, next),
                 None => {}

@@ -100,8 +100,10 @@ pub(crate) struct Subscriber {
     confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
-    /// What events asked for that were delivered while the stream caught up.
-    pub(crate) asked: Wants,
+    /// Whether an event that came while it was not live asked for a look at the context.
+    pub(crate) wants_context: bool,
+    /// The highest host sequence of such an event that asked for a reload: one as of an earlier sequence won't do.
+    pub(crate) wants_reload_at: Option<u64>,
 }
 
 /// What a stream needs next.
@@ -138,7 +140,8 @@ impl Subscriber {
             met_any: false,
             confirms: None,
             diffs_from: u64::MAX,
-            asked: Wants::default(),
+            wants_context: false,
+            wants_reload_at: None,
         }
     }
 
@@ -206,7 +209,7 @@ impl Subscriber {
             base.apply(&event);
         }
         if origin == Origin::Replay {
-            self.asked.context |= matches!(event.data, crate::bubblepaw::wire::EventData::ContextCompaction { .. });
+            self.wants_context |= matches!(event.data, crate::bubblepaw::wire::EventData::ContextCompaction { .. });
         }
         let Subscriber { sink, projector, stuck, .. } = self;
         let mut batch = sink.batch();
@@ -353,9 +356,13 @@ impl Subscriber {
             if !event.durable && event.sequence < self.projector.cursor.host {
                 continue;
             }
-            let asked = self.live_event(event);
-            self.asked.reload |= asked.reload;
-            self.asked.context |= asked.context;
+            // A transient event says nothing of what a snapshot has.
+            let at = if event.durable { event.sequence } else { u64::MAX };
+            let wants = self.live_event(event);
+            self.wants_context |= wants.context;
+            if wants.reload {
+                self.wants_reload_at = self.wants_reload_at.max(Some(at));
+            }
         }
         Next::Reload
     }
