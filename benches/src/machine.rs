@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-/// Binds this process to the reading core: the first of those that it may use.
-pub(crate) fn bind_reader() {
-    platform::bind(|cores| cores.first().copied());
+/// The core that reads and the one that feeds: the first and the last of those that this process may use.
+pub(crate) fn cores() -> Option<(usize, usize)> {
+    platform::cores()
 }
 
-/// Binds this process to the feeding core: the last of those that it may use.
-pub(crate) fn bind_feeder() {
-    platform::bind(|cores| cores.last().copied());
+/// Binds this process to a core.
+pub(crate) fn bind(core: usize) {
+    platform::bind(core);
 }
 
 /// User and system time of this process, all its threads.
@@ -48,14 +48,18 @@ mod platform {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use rustix::time::{ClockId, clock_gettime};
 
-    pub(super) fn bind(choose: impl Fn(&[usize]) -> Option<usize>) {
-        let Ok(allowed) = sched_getaffinity(None) else { return };
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-        let Some(core) = choose(&cores) else { return };
+    pub(super) fn cores() -> Option<(usize, usize)> {
+        let allowed = sched_getaffinity(None).ok()?;
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+        let first = cores.next()?;
+        Some((first, cores.next_back().unwrap_or(first)))
+    }
+
+    pub(super) fn bind(core: usize) {
         let mut one = CpuSet::new();
         one.set(core);
         // Called before there is a second thread: those that come later inherit it. Not allowed: the figures are then
-        // of more than one core, which the CPU time shows.
+        // of more than one core.
         let _ = sched_setaffinity(None, &one);
     }
 
@@ -86,7 +90,11 @@ mod platform {
 mod platform {
     use std::time::Duration;
 
-    pub(super) fn bind(_: impl Fn(&[usize]) -> Option<usize>) {}
+    pub(super) fn cores() -> Option<(usize, usize)> {
+        None
+    }
+
+    pub(super) fn bind(_: usize) {}
 
     pub(super) fn cpu_time() -> Duration {
         #[cfg(unix)]

@@ -47,6 +47,9 @@ struct Arguments {
     /// This process is the host of a measurement.
     #[arg(long, hide = true)]
     feeder: Option<String>,
+    /// The core that the host is bound to.
+    #[arg(long, hide = true)]
+    core: Option<usize>,
     /// This process measures one side.
     #[arg(long, hide = true)]
     worker: Option<String>,
@@ -64,7 +67,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     if let Some(script) = &arguments.feeder {
-        return feeder::run(&serde_json::from_str(script)?);
+        return feeder::run(&serde_json::from_str(script)?, arguments.core);
     }
     if let Some(job) = &arguments.worker {
         return worker::run(&serde_json::from_str(job)?);

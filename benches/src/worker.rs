@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::feeder::Script;
+use crate::feeder::{self, Script};
 use crate::sample::Sample;
 use crate::{floor, kit, machine, measures};
 
@@ -33,7 +33,10 @@ pub(crate) enum Job {
 
 /// The worker's side.
 pub(crate) fn run(job: &Job) -> Result<()> {
-    machine::bind_reader();
+    if let Some((reader, feeder)) = machine::cores() {
+        machine::bind(reader);
+        feeder::bind_to(feeder);
+    }
     let samples = match job {
         Job::RawBytes(script) => vec![floor::raw_bytes(script)?],
         Job::FloorEvents(script) => vec![floor::events(script)?],

@@ -14,7 +14,6 @@ const PIECE_BYTES: usize = 256 * 1024;
 
 pub(super) struct Writer {
     prepared: Prepared,
-    requests: Receiver<Request>,
     /// How many bytes of the script the reader was sent.
     written: usize,
     stdout: StdoutLock<'static>,
@@ -22,22 +21,28 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(prepared: Prepared, requests: Receiver<Request>) -> Self {
+    pub(super) fn new(prepared: Prepared) -> Self {
         let written = if prepared.is_history { HISTORY_FROM_THE_START } else { 0 };
-        Writer { prepared, requests, written, stdout: std::io::stdout().lock(), line: Vec::new() }
+        Writer { prepared, written, stdout: std::io::stdout().lock(), line: Vec::new() }
     }
 
-    pub(super) fn serve(mut self) -> Result<()> {
-        while let Ok(request) = self.requests.recv() {
+    /// Answers requests.
+    pub(super) fn serve(&mut self, mut requests: impl Iterator<Item = Request>) -> Result<()> {
+        requests.try_for_each(|request| self.answer(&request))
+    }
+
+    /// Answers requests, and writes the script when a run starts.
+    pub(super) fn serve_and_blast(&mut self, requests: &Receiver<Request>) -> Result<()> {
+        while let Ok(request) = requests.recv() {
             self.answer(&request)?;
             if request.method == "run.start" {
-                self.blast()?;
+                self.blast(requests)?;
             }
         }
         Ok(())
     }
 
-    fn blast(&mut self) -> Result<()> {
+    fn blast(&mut self, requests: &Receiver<Request>) -> Result<()> {
         while self.written < self.prepared.bytes.len() {
             let rest = &self.prepared.bytes[self.written..];
             let piece = &rest[..rest.len().min(PIECE_BYTES)];
@@ -45,7 +50,7 @@ impl Writer {
             self.stdout.write_all(&piece[..whole])?;
             self.stdout.flush()?;
             self.written += whole;
-            while let Ok(request) = self.requests.try_recv() {
+            while let Ok(request) = requests.try_recv() {
                 self.answer(&request)?;
             }
         }

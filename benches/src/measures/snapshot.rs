@@ -18,7 +18,7 @@ use crate::worker::Job;
 use crate::{kit, round};
 
 /// Loads in a worker; the median counts.
-const LOADS: usize = 3;
+const LOADS: usize = 1;
 
 pub(super) fn run(size: Size, rounds: u32) -> Result<Vec<Row>> {
     let script = Script::Messages { messages: size.of(100_000) };
@@ -70,6 +70,7 @@ pub(crate) async fn kit(script: &Script) -> Result<Sample> {
 
 /// The sample with the median of the CPU times.
 fn middle(mut samples: Vec<Sample>) -> Sample {
+    eprintln!("{:?}", samples.iter().map(|s| (s.cpu * 1e3, s.wall * 1e3)).collect::<Vec<_>>());
     samples.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     samples.swap_remove(samples.len() / 2)
 }
