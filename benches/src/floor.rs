@@ -22,9 +22,9 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    pub(crate) fn start(script: &Script) -> Result<Self> {
+    pub(crate) fn start(script: Script) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(feeder::arguments(script)?)
+            .args(feeder::arguments(&script)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -61,7 +61,7 @@ impl Bare {
 const START: &[u8] = br#"{"jsonrpc":"2.0","id":2,"method":"run.start","params":{"session_id":"chat-0","text":"go"}}"#;
 
 /// Reads a blast, each line into its wire type.
-pub(crate) fn events(script: &Script) -> Result<Sample> {
+pub(crate) fn events(script: Script) -> Result<Sample> {
     #[derive(Deserialize)]
     struct Line<'a> {
         method: &'a str,
@@ -88,7 +88,7 @@ pub(crate) fn events(script: &Script) -> Result<Sample> {
 }
 
 /// Reads all bytes of a blast and looks at nothing: what the feeder and the pipe can do.
-pub(crate) fn raw_bytes(script: &Script) -> Result<Sample> {
+pub(crate) fn raw_bytes(script: Script) -> Result<Sample> {
     let mut bare = Bare::start(script)?;
     let mut chunk = vec![0; READ_BYTES];
     let clocks = Clocks::start();

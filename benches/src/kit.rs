@@ -7,13 +7,14 @@ use kitport::rpc::HostCommand;
 
 use crate::feeder::{self, Script};
 
-/// Runs on one thread, as all that a worker does is bound to one core.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+/// Runs on one thread, as all that a worker does is bound to one core; as a task, which is where apps mostly are.
+pub(crate) fn run<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { tokio::spawn(work).await })?
 }
 
 /// Starts a feeder and shakes hands with it.
-pub(crate) async fn open(script: &Script) -> Result<BubblePaw> {
-    let command = HostCommand::new(std::env::current_exe()?).args(feeder::arguments(script)?);
+pub(crate) async fn open(script: Script) -> Result<BubblePaw> {
+    let command = HostCommand::new(std::env::current_exe()?).args(feeder::arguments(&script)?);
     Ok(BubblePaw::spawn(command, Options::default()).await?)
 }

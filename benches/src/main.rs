@@ -70,7 +70,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         return feeder::run(&serde_json::from_str(script)?, arguments.core);
     }
     if let Some(job) = &arguments.worker {
-        return worker::run(&serde_json::from_str(job)?);
+        return worker::run(serde_json::from_str(job)?);
     }
     let size = if arguments.quick { measures::Size::QUICK } else { measures::Size::WHOLE };
     let only = arguments.only.as_deref().unwrap_or_default();

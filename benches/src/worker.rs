@@ -26,26 +26,26 @@ pub(crate) enum Job {
     /// Replays a chat's history.
     Replay(Script),
     /// Bare lines and the kit's calls, in turn.
-    RoundTrips { rounds: u32, trips: u32 },
+    RoundTrips { rounds: u32, trips: u32, one_core: bool },
     /// Many readers beside one that reads, or doesn't.
     Busy { script: Script, stalled: bool },
 }
 
 /// The worker's side.
-pub(crate) fn run(job: &Job) -> Result<()> {
+pub(crate) fn run(job: Job) -> Result<()> {
     if let Some((reader, feeder)) = machine::cores() {
         machine::bind(reader);
-        feeder::bind_to(feeder);
+        feeder::bind_to(if matches!(job, Job::RoundTrips { one_core: true, .. }) { reader } else { feeder });
     }
     let samples = match job {
         Job::RawBytes(script) => vec![floor::raw_bytes(script)?],
         Job::FloorEvents(script) => vec![floor::events(script)?],
-        Job::KitEvents(script) => vec![kit::block_on(measures::events::kit(script))?],
+        Job::KitEvents(script) => vec![kit::run(measures::events::kit(script))?],
         Job::FloorSnapshot(script) => vec![measures::snapshot::floor(script)?],
-        Job::KitSnapshot(script) => vec![kit::block_on(measures::snapshot::kit(script))?],
-        Job::Replay(script) => vec![kit::block_on(measures::replay::kit(script))?],
-        Job::RoundTrips { rounds, trips } => kit::block_on(measures::round_trip::both(*rounds, *trips))?,
-        Job::Busy { script, stalled } => vec![kit::block_on(measures::stalled::kit(script, *stalled))?],
+        Job::KitSnapshot(script) => vec![kit::run(measures::snapshot::kit(script))?],
+        Job::Replay(script) => vec![kit::run(measures::replay::kit(script))?],
+        Job::RoundTrips { rounds, trips, .. } => kit::run(measures::round_trip::both(rounds, trips))?,
+        Job::Busy { script, stalled } => vec![kit::run(measures::stalled::kit(script, stalled))?],
     };
     println!("{}", serde_json::to_string(&samples)?);
     Ok(())

@@ -44,7 +44,7 @@ fn run(name: &str, script: Script, rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// The kit's side.
-pub(crate) async fn kit(script: &Script) -> Result<Sample> {
+pub(crate) async fn kit(script: Script) -> Result<Sample> {
     let backend = kit::open(script).await?;
     let chat = ChatId::from("chat-0");
     let events = backend.events(&chat, None);

@@ -35,7 +35,7 @@ pub(super) fn run(size: Size, rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// One replay.
-pub(crate) async fn kit(script: &Script) -> Result<Sample> {
+pub(crate) async fn kit(script: Script) -> Result<Sample> {
     let backend = kit::open(script).await?;
     let chat = ChatId::from("chat-0");
     let snapshot = backend.load_chat(&chat).await?;

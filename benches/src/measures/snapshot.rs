@@ -33,7 +33,7 @@ pub(super) fn run(size: Size, rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// The floor's side.
-pub(crate) fn floor(script: &Script) -> Result<Sample> {
+pub(crate) fn floor(script: Script) -> Result<Sample> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -54,7 +54,7 @@ pub(crate) fn floor(script: &Script) -> Result<Sample> {
 }
 
 /// The kit's side.
-pub(crate) async fn kit(script: &Script) -> Result<Sample> {
+pub(crate) async fn kit(script: Script) -> Result<Sample> {
     let backend = kit::open(script).await?;
     let chat = ChatId::from("chat-0");
     let mut samples = Vec::new();

@@ -39,7 +39,7 @@ pub(super) fn run(size: Size, rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// All readers at once; the sample is that of the busy ones.
-pub(crate) async fn kit(script: &Script, stalled: bool) -> Result<Sample> {
+pub(crate) async fn kit(script: Script, stalled: bool) -> Result<Sample> {
     let backend = kit::open(script).await?;
     let chat = |nth: u64| ChatId::from(format!("chat-{nth}"));
     let busy: Vec<_> = (0..CHATS).map(|nth| Arc::new(backend.events(&chat(nth), None))).collect();
