@@ -212,7 +212,7 @@ impl FeedReducer {
 
     fn len_bytes(&self, id: &ItemId) -> usize {
         match self.state.items.get(id) {
-            Some(FeedItem::Live(live)) => live.text.chunks().map(str::len).sum(),
+            Some(FeedItem::Live(live)) => live.text.len_bytes(),
             Some(FeedItem::Told(item)) => match &**item {
                 Item::AssistantMessage(message) => message.text.len(),
                 _ => 0,

@@ -104,7 +104,7 @@ impl FeedReducer {
             if slot.item.is_provisional() && !(is_reply && slot.stamp.is_after(loading, seq)) {
                 let stored = (behind..step_ends[behind]).find(|at| {
                     let is_free = !claimed.contains(at);
-                    is_free && new[*at].as_ref().is_some_and(|new| stands_for(&new.0, &slot.item))
+                    is_free && new[*at].as_ref().is_some_and(|new| stands_for(&new.0, slot, goes_on))
                 });
                 if let Some(at) = stored {
                     claimed.insert(at);
@@ -205,19 +205,20 @@ fn ends_step(item: &FeedItem) -> bool {
 }
 
 /// Whether a stored message is what became of a provisional one in the same step: of the same run or, where the host
-/// doesn't tell the run, with a text that goes on from it.
-fn stands_for(stored: &FeedItem, provisional: &FeedItem) -> bool {
+/// doesn't tell the run, with its text. While the run goes on the text may have gone on, too.
+fn stands_for(stored: &FeedItem, provisional: &Slot, goes_on: bool) -> bool {
     let FeedItem::Told(item) = stored else { return false };
     let Item::AssistantMessage(message) = &**item else { return false };
     if message.provisional {
         return false;
     }
-    match (&message.run, provisional) {
-        (Some(run), _) => Some(run) == provisional.run(),
-        (None, FeedItem::Live(live)) => live.text.begins(&message.text),
-        (None, FeedItem::Told(item)) => {
-            matches!(&**item, Item::AssistantMessage(shown) if message.text.starts_with(&shown.text))
-        }
+    if let Some(run) = &message.run {
+        return Some(run) == provisional.run();
+    }
+    let text = &message.text;
+    match &provisional.item {
+        FeedItem::Live(live) => live.text.begins(text) && (goes_on || live.text.len_bytes() == text.len()),
+        FeedItem::Told(item) => matches!(&**item, Item::AssistantMessage(shown) if shown.text == *text),
     }
 }
 

@@ -26,9 +26,14 @@ impl LiveText {
         self.rope.len_utf16_cu() as u64
     }
 
+    /// Its length in bytes.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.rope.len_bytes()
+    }
+
     /// Whether there is no text.
     pub fn is_empty(&self) -> bool {
-        self.rope.len_bytes() == 0
+        self.len_bytes() == 0
     }
 
     /// Whether nothing is missing, as far as is known.
