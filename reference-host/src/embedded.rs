@@ -1,5 +1,7 @@
 //! The host in this process: the same host, with pipes that are memory.
 
+use kitport::BubblePaw;
+use kitport::bubblepaw::Options;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::task::JoinHandle;
 
@@ -19,6 +21,13 @@ pub struct Embedded {
     pub writer: WriteHalf<DuplexStream>,
     /// The host's own task, for those who want to see how it ended.
     pub task: JoinHandle<std::io::Result<Served>>,
+}
+
+impl Embedded {
+    /// A backend on this host. It ends the host when it is closed or dropped.
+    pub async fn connect(self, options: Options) -> kitport::Result<BubblePaw> {
+        BubblePaw::connect(self.reader, self.writer, options).await
+    }
 }
 
 /// Starts a host on the current tokio runtime.

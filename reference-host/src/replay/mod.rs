@@ -2,8 +2,10 @@
 //!
 //! Requests of the client are matched with recorded ones by method and parameters, in order. What the host had told by
 //! itself comes in its recorded order and pace, up to the next command that the client hasn't given yet: a run goes on
-//! where the recorded run.start has its match. Reads are answered whenever they are asked.
+//! where the recorded run.start has its match. Reads are answered whenever they are asked, with
+//! what fits the events that were played.
 
+mod known;
 mod player;
 
 use std::io;
