@@ -125,6 +125,14 @@ impl Failure {
         if self.code() == code { self.hint(hint) } else { self }
     }
 
+    /// What went wrong in a few words, for a list; an error still where the program itself is to end.
+    pub(crate) fn into_check(self) -> Result<String, Failure> {
+        match self.what {
+            What::OutputClosed | What::Interrupted => Err(self),
+            _ => Ok(self.message()),
+        }
+    }
+
     /// The kind of error.
     pub(crate) fn code(&self) -> &'static str {
         match &self.what {

@@ -16,30 +16,35 @@ pub(crate) enum Notes {
     Stderr,
 }
 
-/// The text that is being written.
-#[derive(Debug)]
-struct Writing {
-    id: ItemId,
-    /// What was printed of it.
-    shown: String,
-    /// Its length, counted as it grows.
-    units: u64,
-}
-
 /// Prints events as they come.
 #[derive(Debug)]
 pub(crate) struct Live {
     out: Output,
     notes: Notes,
     progress: Progress,
-    text: Option<Writing>,
-    /// Texts that were printed whole: a reload tells them again.
+    writing: Option<Writing>,
+    /// Lines that wait for the end of the text: they tell of a state, not of a place in it.
+    later: Vec<(&'static str, String)>,
+    /// Texts of this run that were printed whole: a reload tells them again.
     told: Vec<String>,
+}
+
+/// The text that was written last.
+#[derive(Debug)]
+struct Writing {
+    id: ItemId,
+    /// What was printed of it.
+    shown: String,
+    /// Where it goes on, in UTF-16 units; counted as it grows.
+    units: u64,
+    /// The line it is on has not ended.
+    open: bool,
 }
 
 impl Live {
     pub(crate) fn new(out: Output, notes: Notes) -> Self {
-        Live { out, notes, progress: Progress::new(out.json), text: None, told: Vec::new() }
+        let progress = Progress::new(out.json);
+        Live { out, notes, progress, writing: None, later: Vec::new(), told: Vec::new() }
     }
 
     /// Prints an event.
@@ -51,10 +56,10 @@ impl Live {
         match &event.kind {
             EventKind::RunStarted(_) => self.note("▶", "run", &describe(&event.kind))?,
             EventKind::RunFinished(finished) => {
-                self.end_text()?;
-                self.told.clear();
                 let mark = if finished.status.as_str() == "completed" { "■" } else { "✗" };
                 self.note(mark, "run", &describe(&event.kind))?;
+                self.writing = None;
+                self.told.clear();
                 return Ok(());
             }
             EventKind::MessageDelta(delta) => return self.delta(&delta.message_id, delta.offset, &delta.text),
@@ -66,24 +71,61 @@ impl Live {
             EventKind::ToolFinished(tool) => {
                 let result = tool.result.as_ref().map(value).unwrap_or_default();
                 let (mark, word) = if tool.is_error == Some(true) { ("✗", "failed") } else { ("✓", "gave") };
-                self.note(if event.durable { mark } else { "  ✓" }, word, &result)?;
+                let nested = format!("  {mark}");
+                self.note(if event.durable { mark } else { &nested }, word, &result)?;
             }
             EventKind::PlanUpdated(event) => self.note("☰", "plan", &plan(&event.steps))?,
             EventKind::Gap(_) => self.note("!", "gap", &describe(&event.kind))?,
-            // What the person typed stands there already; the queue shows what waits, and that is news.
-            EventKind::MessageUser(_) | EventKind::ChatSettings(_) | EventKind::ChatWorkspace(_) => {}
+            // What the person typed stands there already, and totals are for those who ask.
+            EventKind::MessageUser(_)
+            | EventKind::ChatSettings(_)
+            | EventKind::ChatWorkspace(_)
+            | EventKind::UsageUpdated(_) => {}
+            kind if !event.durable && self.is_open() => self.later.push((kind.name(), describe(kind))),
             kind => self.note("·", kind.name(), &describe(kind))?,
         }
-        self.wait();
+        if !self.is_open() {
+            self.wait();
+        }
         Ok(())
     }
 
     /// A line beside the text.
     pub(crate) fn note(&mut self, mark: &str, word: &str, text: &str) -> io::Result<()> {
         self.end_text()?;
-        let line = format!("{} {} {text}", style(mark).cyan(), style(word).dim());
+        self.print_note(mark, word, text)
+    }
+
+    /// Shows that more may come.
+    pub(crate) fn wait(&mut self) {
+        self.progress.show("the agent works");
+    }
+
+    /// Ends the line that the agent writes, for something else to be printed.
+    pub(crate) fn end_text(&mut self) -> io::Result<()> {
+        self.progress.hide();
+        if let Some(writing) = self.writing.as_mut().filter(|writing| writing.open) {
+            writing.open = false;
+            if !writing.shown.ends_with('\n') {
+                self.out.piece("\n")?;
+            }
+        }
+        for (word, text) in std::mem::take(&mut self.later) {
+            self.print_note("·", word, &text)?;
+        }
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.writing.as_ref().is_some_and(|writing| writing.open)
+    }
+
+    fn print_note(&self, mark: &str, word: &str, text: &str) -> io::Result<()> {
         match self.notes {
-            Notes::Stdout => self.out.line(line.trim_end()),
+            Notes::Stdout => {
+                let line = format!("{} {} {text}", style(mark).cyan(), style(word).dim());
+                self.out.line(line.trim_end())
+            }
             Notes::Stderr => {
                 self.out.note(format!("{mark} {word} {text}").trim_end());
                 Ok(())
@@ -91,71 +133,73 @@ impl Live {
         }
     }
 
-    /// Shows that more may come.
-    pub(crate) fn wait(&mut self) {
-        if self.text.is_none() {
-            self.progress.show("the agent works");
-        }
-    }
-
-    /// Ends the line that the agent writes, for something else to be printed.
-    pub(crate) fn end_text(&mut self) -> io::Result<()> {
-        self.progress.hide();
-        if let Some(Writing { shown, .. }) = self.text.take() {
-            if !shown.ends_with('\n') && !shown.is_empty() {
-                self.out.piece("\n")?;
-            }
-            self.told.push(shown);
-        }
-        Ok(())
-    }
-
     fn delta(&mut self, id: &ItemId, offset: u64, piece: &str) -> io::Result<()> {
-        let mut writing = match self.text.take() {
+        let mut writing = match self.writing.take() {
             Some(writing) if writing.id == *id && offset >= writing.units => writing,
             Some(writing) if writing.id == *id => {
                 // What is printed can't be taken back.
-                self.out.piece("\n")?;
-                self.note("↺", "the agent begins anew from here", "")?;
                 let shown = utf16_prefix(&writing.shown, offset);
+                self.writing = Some(writing);
+                self.note("↺", "the agent says it anew", "")?;
                 self.out.piece(&clean(&shown))?;
-                Writing { units: utf16_len(&shown), shown, ..writing }
+                Writing { id: id.clone(), units: utf16_len(&shown), open: !shown.is_empty(), shown }
             }
             other => {
-                self.text = other;
-                self.end_text()?;
-                if offset > 0 {
-                    self.out.piece("… ")?;
-                }
-                Writing { id: id.clone(), shown: String::new(), units: offset }
+                self.writing = other;
+                self.finish_text()?;
+                // The beginning of one that is joined in the middle was not seen.
+                Writing { id: id.clone(), shown: String::new(), units: offset, open: false }
             }
         };
+        if !writing.open && !piece.is_empty() {
+            if offset > 0 {
+                self.out.piece("… ")?;
+            }
+            writing.open = true;
+        }
         writing.shown.push_str(piece);
         writing.units += utf16_len(piece);
-        self.text = Some(writing);
+        self.writing = Some(writing);
         self.out.piece(&clean(piece))
     }
 
     /// The whole of a text, most often printed already.
     fn whole(&mut self, durable: bool, text: &str) -> io::Result<()> {
-        if let Some(Writing { shown, .. }) = &mut self.text {
-            if let Some(rest) = text.strip_prefix(shown.as_str()) {
-                self.out.piece(&clean(rest))?;
-                text.clone_into(shown);
-                return self.end_text();
-            }
-            let joined_late = text.ends_with(shown.as_str());
-            self.end_text()?;
-            if joined_late {
-                self.told.push(text.to_owned());
-                return Ok(());
-            }
-            self.note("↺", "the reply is", "")?;
-        } else if self.told.iter().any(|told| told == text) || (!durable && self.told.is_empty()) {
+        if self.told.iter().any(|told| told == text) {
             return Ok(());
         }
-        self.told.push(text.to_owned());
-        self.out.line(clean(text))
+        match &mut self.writing {
+            Some(writing) if text.starts_with(&writing.shown) => {
+                let rest = &text[writing.shown.len()..];
+                if !rest.is_empty() {
+                    let going_on = if writing.open || writing.shown.is_empty() { "" } else { "… " };
+                    self.out.piece(&format!("{going_on}{}", clean(rest)))?;
+                    writing.open = true;
+                }
+                text.clone_into(&mut writing.shown);
+                self.finish_text()
+            }
+            Some(writing) if text.ends_with(&writing.shown) => {
+                text.clone_into(&mut writing.shown);
+                self.finish_text()
+            }
+            // A reload tells of texts that came before all that was seen here.
+            _ if !durable => Ok(()),
+            before => {
+                if before.is_some() {
+                    self.note("↺", "the reply is", "")?;
+                }
+                self.told.push(text.to_owned());
+                self.out.line(clean(text))
+            }
+        }
+    }
+
+    /// The text is all there.
+    fn finish_text(&mut self) -> io::Result<()> {
+        self.end_text()?;
+        self.told.extend(self.writing.take().map(|writing| writing.shown));
+        Ok(())
     }
 }
 
