@@ -151,10 +151,12 @@ impl<'a> Follow<'a> {
                 return Err(Failure::waiting(message).hint(hint));
             }
             self.lines.get_or_insert_with(Lines::read);
+            self.live.hold_still(true);
             prompt(&format!("{} {}", style("?").for_stderr().yellow().bold(), first.text()), first.choices());
             self.asked = Some(first);
         }
         if self.asked.take().is_some() {
+            self.live.hold_still(false);
             self.app.out.note("it was decided elsewhere");
         }
         Ok(())
@@ -183,6 +185,7 @@ impl<'a> Follow<'a> {
     fn decided(&mut self) {
         self.asked = None;
         self.desk.take_first();
+        self.live.hold_still(false);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The program under test, with a folder of its own for everything it keeps.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used)] // What is not there is a failure of its test.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
