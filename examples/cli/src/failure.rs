@@ -145,10 +145,10 @@ impl Failure {
 
     fn exit(&self) -> Exit {
         match &self.what {
+            What::Kit(error) if could_not_start(error) => Exit::HostGone,
             What::Kit(error) => match error.code() {
                 "invalid" => Exit::Usage,
                 "host_exited" | "protocol_mismatch" | "timeout" | "closed" => Exit::HostGone,
-                _ if could_not_start(error) => Exit::HostGone,
                 _ => Exit::Failed,
             },
             What::Own { exit, .. } => *exit,
@@ -174,11 +174,13 @@ impl Failure {
             return Some(hint.clone());
         }
         let What::Kit(error) = &self.what else { return None };
+        if could_not_start(error) {
+            return Some("look at --host and --cwd".to_owned());
+        }
         let hint = match error.code() {
             "unsupported" => "`kitport doctor` tells what the host offers, and why not the rest",
             "not_found" => "`kitport chats` lists the chats",
             "protocol_mismatch" => "another version of the host or of kitport may fit",
-            _ if could_not_start(error) => "look at --host and --cwd",
             _ => return None,
         };
         Some(hint.to_owned())

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use console::style;
-use kitport::model::{ChatId, Decision, Event, EventKind, RunId, RunStatus};
+use futures::StreamExt;
+use futures::stream::SelectAll;
+use kitport::model::{ChatId, Decision, Event, EventKind, RunId, RunStatus, Seq};
 use kitport::{AgentBackend, BubblePaw, CallExt, ChatReader, EventStream, KitError};
 use tokio::time::{Instant, sleep_until};
 
@@ -23,9 +25,9 @@ pub(crate) struct Follow<'a> {
     kit: &'a BubblePaw,
     chat: ChatId,
     events: EventStream,
-    /// Events of all chats: children ask for approvals in their own.
-    all: EventStream,
+    /// The chats that the run started, and those that they did: what they wait for, the run waits for.
     children: HashSet<ChatId>,
+    of_children: SelectAll<EventStream>,
     desk: Desk,
     live: Live,
     approve_all: bool,
@@ -41,9 +43,9 @@ impl<'a> Follow<'a> {
             app,
             kit,
             events: kit.events(&chat, None),
-            all: kit.watch_all(),
             chat,
             children: HashSet::new(),
+            of_children: SelectAll::new(),
             desk: Desk::default(),
             live: Live::new(app.out, Notes::Stderr),
             approve_all,
@@ -57,8 +59,7 @@ impl<'a> Follow<'a> {
         let snapshot = self.kit.load_chat(&self.chat).await?;
         self.desk.snapshot(&snapshot);
         for child in snapshot.children.iter().filter(|child| !child.state.is_finished()) {
-            self.children.insert(child.id.clone());
-            self.desk.snapshot(&self.kit.load_chat(&child.id).await?);
+            self.watch(&child.id);
         }
         Ok(())
     }
@@ -66,7 +67,6 @@ impl<'a> Follow<'a> {
     /// Follows the run to its end.
     pub(crate) async fn run(mut self, run: &RunId) -> Result<Exit, Failure> {
         let mut cancel_until: Option<Instant> = None;
-        let mut watching = true;
         self.live.wait();
         loop {
             self.ask().await?;
@@ -87,12 +87,8 @@ impl<'a> Follow<'a> {
                         return Ok(exit);
                     }
                 }
-                event = self.all.next(), if watching => match event {
-                    Some(Ok(event)) if self.children.contains(&event.chat) => self.desk.event(&event),
-                    Some(Ok(_)) => {}
-                    // What ended it ends the chat's own stream, too, which tells it.
-                    _ => watching = false,
-                },
+                // What ends such a stream ends the chat's own, too, which tells it.
+                Some(Ok(event)) = self.of_children.next(), if !self.of_children.is_empty() => self.child_event(&event),
                 line = next_line(&mut self.lines), if self.asked.is_some() => self.line(line).await?,
             }
         }
@@ -103,9 +99,7 @@ impl<'a> Follow<'a> {
         self.live.event(event)?;
         self.desk.event(event);
         match &event.kind {
-            EventKind::ChildSpawned(spawned) => {
-                self.children.insert(spawned.child.id.clone());
-            }
+            EventKind::ChildSpawned(spawned) => self.watch(&spawned.child.id),
             EventKind::RunFinished(finished) if event.run.as_ref() == Some(run) => {
                 return Ok(Some(match finished.status {
                     RunStatus::Completed => Exit::Done,
@@ -117,6 +111,23 @@ impl<'a> Follow<'a> {
             _ => {}
         }
         Ok(None)
+    }
+
+    fn watch(&mut self, child: &ChatId) {
+        if self.children.insert(child.clone()) {
+            // From its beginning: it may have asked before it was heard of.
+            self.of_children.push(self.kit.events(child, Some(Seq::START)));
+        }
+    }
+
+    /// Takes an event of a chat that the run started.
+    fn child_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ChildSpawned(spawned) => self.watch(&spawned.child.id),
+            // Its own question is asked by its parent, in the parent's stream.
+            EventKind::QuestionAsked(_) | EventKind::QuestionResolved(_) => {}
+            _ => self.desk.event(event),
+        }
     }
 
     /// Sees to what waits for a person.
@@ -140,10 +151,12 @@ impl<'a> Follow<'a> {
                 return Err(Failure::waiting(message).hint(hint));
             }
             self.lines.get_or_insert_with(Lines::read);
+            self.live.hold_still(true);
             prompt(&format!("{} {}", style("?").for_stderr().yellow().bold(), first.text()), first.choices());
             self.asked = Some(first);
         }
         if self.asked.take().is_some() {
+            self.live.hold_still(false);
             self.app.out.note("it was decided elsewhere");
         }
         Ok(())
@@ -172,6 +185,7 @@ impl<'a> Follow<'a> {
     fn decided(&mut self) {
         self.asked = None;
         self.desk.take_first();
+        self.live.hold_still(false);
     }
 }
 

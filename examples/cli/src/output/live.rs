@@ -22,6 +22,8 @@ pub(crate) struct Live {
     out: Output,
     notes: Notes,
     progress: Progress,
+    /// A person types: nothing may move.
+    still: bool,
     writing: Option<Writing>,
     /// Lines that wait for the end of the text: they tell of a state, not of a place in it.
     later: Vec<(&'static str, String)>,
@@ -44,7 +46,7 @@ struct Writing {
 impl Live {
     pub(crate) fn new(out: Output, notes: Notes) -> Self {
         let progress = Progress::new(out.json);
-        Live { out, notes, progress, writing: None, later: Vec::new(), told: Vec::new() }
+        Live { out, notes, progress, still: false, writing: None, later: Vec::new(), told: Vec::new() }
     }
 
     /// Prints an event.
@@ -98,7 +100,19 @@ impl Live {
 
     /// Shows that more may come.
     pub(crate) fn wait(&mut self) {
-        self.progress.show("the agent works");
+        if !self.still {
+            self.progress.show("the agent works");
+        }
+    }
+
+    /// Whether a person is typing, so that no sign of life may be drawn.
+    pub(crate) fn hold_still(&mut self, still: bool) {
+        self.still = still;
+        if still {
+            self.progress.hide();
+        } else if !self.is_open() {
+            self.wait();
+        }
     }
 
     /// Ends the line that the agent writes, for something else to be printed.
@@ -151,16 +165,19 @@ impl Live {
                 Writing { id: id.clone(), shown: String::new(), units: offset, open: false }
             }
         };
-        if !writing.open && !piece.is_empty() {
-            if offset > 0 {
-                self.out.piece("… ")?;
-            }
-            writing.open = true;
-        }
         writing.shown.push_str(piece);
         writing.units += utf16_len(piece);
+        let mut printed = piece;
+        if !writing.open {
+            // A paragraph that begins here needs no space above it.
+            printed = piece.trim_start_matches('\n');
+            if offset > 0 && printed.len() == piece.len() && !piece.is_empty() {
+                self.out.piece("… ")?;
+            }
+            writing.open = !printed.is_empty();
+        }
         self.writing = Some(writing);
-        self.out.piece(&clean(piece))
+        self.out.piece(&clean(printed))
     }
 
     /// The whole of a text, most often printed already.
