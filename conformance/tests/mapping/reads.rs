@@ -397,6 +397,9 @@ async fn watch_all() {
     host.event("a", waits(5)).await;
     host.event("a", waits(6)).await;
     host.notify("events.gap", json!({"session_id": "b"})).await;
+    let nested =
+        json!({"sequence": 8, "type": "tool_finished", "data": {"call_id": "c.1", "result": null}, "durable": false});
+    host.event("c", nested).await;
     let expected = |chat: &str, host: u64| {
         let mut event = waiting(host);
         event["chat"] = json!(chat);
@@ -404,7 +407,10 @@ async fn watch_all() {
     };
     let mut lost = transient(at(3, 15), "gap", json!({"reason": "live_lost", "lost": true}));
     lost["chat"] = json!("b");
-    assert_eq!(take(&events, 4).await, json!([expected("a", 5), expected("b", 3), expected("a", 6), lost]));
+    // A transient event comes with the host's last durable sequence, also where no durable one was met yet.
+    let mut nested = transient(at(8, 15), "tool.finished", json!({"callId": "c.1"}));
+    nested["chat"] = json!("c");
+    assert_eq!(take(&events, 5).await, json!([expected("a", 5), expected("b", 3), expected("a", 6), lost, nested]));
     host.nothing_came(&backend).await;
 }
 
