@@ -221,6 +221,34 @@ async fn message_user() {
     stage.gives_no_more().await;
 }
 
+/// A text that steered the run: its place is behind what was there before, and the queue is empty again.
+#[tokio::test]
+async fn message_user_that_steers() {
+    let mut stage = running().await;
+    let call = json!({"call_id": "c", "name": "n", "arguments": {}});
+    stage.durable("tool_started", json!({"call": call})).await;
+    let started = json!({"kind": "tool_call", "id": "c", "name": "n", "arguments": {}, "status": "running", "run": "r", "durable": true});
+    stage.gives(json!([durable(at(12, 0), "tool.started", json!({"call": started, "run": "r"}))])).await;
+    stage.durable("steering_accepted", json!({})).await;
+    stage.state["messages"] = json!([
+        {"message_id": "a", "role": "assistant", "text": "Look", "run_id": "r", "tool_calls": [call]},
+        {"message_id": "u", "role": "user", "text": "Left, please", "run_id": "r"},
+    ]);
+    stage.reload().await;
+    let steering = json!({"kind": "user_message", "id": "u", "text": "Left, please", "run": "r", "provisional": false});
+    stage
+        .gives(json!([
+            transient(
+                at(13, 15),
+                "message.assistant",
+                json!({"messageId": "a", "text": "Look", "provisional": false, "run": "r"})
+            ),
+            transient(at(13, 15), "message.user", json!({"message": steering, "afterId": "c", "run": "r"})),
+        ]))
+        .await;
+    stage.gives_no_more().await;
+}
+
 fn delta(host: u64, offset: u64, text: &str) -> Value {
     transient(
         at(host, 15),
