@@ -28,6 +28,7 @@ scenarios! {
     child_question
     config
     context
+    context_late
     crash
     cursor
     errors

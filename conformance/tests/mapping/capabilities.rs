@@ -14,8 +14,8 @@ async fn door(features: &[&str]) -> Door {
 
 /// The capabilities that are on, by the door, beside those that always are.
 async fn on(features: &[&str]) -> Vec<String> {
-    let all = door(features).await.call("capabilities", Value::Null).await.unwrap();
-    let all = all.as_object().unwrap();
+    let all = door(features).await.call("capabilities", Value::Null).await.expect("the door answers");
+    let all = all.as_object().expect("an object");
     assert_eq!(all.len(), 27, "a boolean for each");
     for always in ALWAYS {
         assert_eq!(all[always], true, "{always}");
@@ -31,13 +31,13 @@ async fn turns_on(feature: &str, names: &[(&str, &str)]) {
     let without: Vec<_> = feature::ALL.iter().copied().filter(|other| *other != feature).collect();
     let door = door(&without).await;
     for (_, name) in names {
-        let detail = door.call("detail", json!({"capability": name})).await.unwrap();
+        let detail = door.call("detail", json!({"capability": name})).await.expect("the door answers");
         let why = format!("the host did not negotiate {feature}");
         assert_eq!(detail, json!({"on": false, "by": "host", "whyOff": why}));
     }
     let with = self::door(&[feature]).await;
     for (_, name) in names {
-        let detail = with.call("detail", json!({"capability": name})).await.unwrap();
+        let detail = with.call("detail", json!({"capability": name})).await.expect("the door answers");
         assert_eq!(detail, json!({"on": true, "by": "host"}));
     }
 }

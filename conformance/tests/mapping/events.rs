@@ -221,6 +221,34 @@ async fn message_user() {
     stage.gives_no_more().await;
 }
 
+/// A text that steered the run: its place is behind what was there before, and the queue is empty again.
+#[tokio::test]
+async fn message_user_that_steers() {
+    let mut stage = running().await;
+    let call = json!({"call_id": "c", "name": "n", "arguments": {}});
+    stage.durable("tool_started", json!({"call": call})).await;
+    let started = json!({"kind": "tool_call", "id": "c", "name": "n", "arguments": {}, "status": "running", "run": "r", "durable": true});
+    stage.gives(json!([durable(at(12, 0), "tool.started", json!({"call": started, "run": "r"}))])).await;
+    stage.durable("steering_accepted", json!({})).await;
+    stage.state["messages"] = json!([
+        {"message_id": "a", "role": "assistant", "text": "Look", "run_id": "r", "tool_calls": [call]},
+        {"message_id": "u", "role": "user", "text": "Left, please", "run_id": "r"},
+    ]);
+    stage.reload().await;
+    let steering = json!({"kind": "user_message", "id": "u", "text": "Left, please", "run": "r", "provisional": false});
+    stage
+        .gives(json!([
+            transient(
+                at(13, 15),
+                "message.assistant",
+                json!({"messageId": "a", "text": "Look", "provisional": false, "run": "r"})
+            ),
+            transient(at(13, 15), "message.user", json!({"message": steering, "afterId": "c", "run": "r"})),
+        ]))
+        .await;
+    stage.gives_no_more().await;
+}
+
 fn delta(host: u64, offset: u64, text: &str) -> Value {
     transient(
         at(host, 15),
@@ -699,41 +727,58 @@ async fn child_events() {
     stage.gives_no_more().await;
 }
 
-/// Answers one look at the context.
-async fn look(stage: &mut Stage, applied: bool, view: Value) {
+/// Answers one reload and the look at the context that goes with it, whichever is asked first.
+async fn look(stage: &mut Stage, compactions: Value, view: Value) {
+    stage.state["sequence"] = json!(stage.sequence);
     let asked = stage.host.asked("context.events").await;
-    let events = json!([{"event_id": "e", "kind": "episodes", "trigger": "manual", "seq": 3, "applied": applied}]);
-    let events = if view["items"] == json!([]) { json!([]) } else { events };
-    stage.host.answer(&asked, json!({"events": events})).await;
+    stage.host.answer(&asked, json!({"events": compactions})).await;
     let asked = stage.host.asked("context.view").await;
     stage.host.answer(&asked, view).await;
     let asked = stage.host.asked("session.state").await;
     stage.host.answer(&asked, stage.state.clone()).await;
 }
 
-/// A compaction that is shown as applied, and the view where it differs.
+fn compaction(applied: bool) -> Value {
+    json!([{"event_id": "e", "kind": "episodes", "trigger": "manual", "seq": 3, "applied": applied}])
+}
+
+/// A compaction that is shown as applied, and the view where it differs; also where it is applied later, which no
+/// event of the host's tells.
 #[tokio::test]
 async fn compaction_events() {
-    let mut stage = Stage::open(&["context"]).await;
-    look(&mut stage, false, json!({"threshold": 100, "items": []})).await;
-    stage.durable("context_compaction", json!({"event_id": "e", "kind": "episodes", "trigger": "manual"})).await;
-    stage.reload().await;
-    let view = json!({"threshold": 100, "items": [{"kind": "episode", "id": "1"}]});
-    look(&mut stage, true, view.clone()).await;
-    stage
-        .gives(json!([
+    let (before, after) =
+        (json!({"threshold": 100, "items": []}), json!({"threshold": 100, "items": [{"kind": "episode", "id": "1"}]}));
+    let told = |host: u64| {
+        json!([
             transient(
-                at(11, 15),
+                at(host, 15),
                 "compaction.updated",
                 json!({"compaction": {"id": "e", "kind": "episodes", "trigger": "manual", "seq": 3, "applied": true}})
             ),
             transient(
-                at(11, 15),
+                at(host, 15),
                 "context.changed",
                 json!({"view": {"threshold": 100, "items": [{"kind": "episode", "id": "episode:1"}]}})
             ),
-        ]))
-        .await;
+        ])
+    };
+    let mut stage = Stage::open(&["context"]).await;
+    look(&mut stage, json!([]), before.clone()).await;
+    stage.durable("context_compaction", json!({"event_id": "e", "kind": "episodes", "trigger": "manual"})).await;
+    stage.reload().await;
+    look(&mut stage, compaction(true), after.clone()).await;
+    stage.gives(told(11)).await;
+    stage.gives_no_more().await;
+
+    let mut stage = Stage::open(&["context"]).await;
+    look(&mut stage, json!([]), before.clone()).await;
+    stage.durable("context_compaction", json!({"event_id": "e", "kind": "episodes", "trigger": "manual"})).await;
+    stage.reload().await;
+    look(&mut stage, compaction(false), before).await;
+    stage.durable_with("session_settled", json!({}), json!({})).await;
+    stage.reload().await;
+    look(&mut stage, compaction(true), after).await;
+    stage.gives(told(12)).await;
     stage.gives_no_more().await;
 
     // Without the feature the context is not asked for.

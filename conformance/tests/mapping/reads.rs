@@ -187,6 +187,82 @@ async fn events() {
     assert_eq!(take(&events, 5).await, json!([waiting(11), waiting(12), waiting(13), waiting(14), waiting(16)]));
 }
 
+/// What fails, fails through the stream; other streams live on.
+#[tokio::test]
+async fn events_of_a_chat_that_is_not_there() {
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let other = backend.events(&"s".into(), Some(Seq(at(10, 15))));
+    host.serve(
+        "events.after",
+        json!({"session_id": "s", "after": 10, "limit": 1000}),
+        json!({"events": [], "has_more": false}),
+    )
+    .await;
+    let error = json!({"code": -32000, "message": "unknown session"});
+    for (after, method) in [(None, "session.state"), (Some(Seq(0)), "events.after")] {
+        let events = backend.events(&"gone".into(), after);
+        loop {
+            let asked = host.next().await;
+            if asked.params["session_id"] == "gone" {
+                assert_eq!(asked.method, method);
+                host.refuse(&asked, error.clone()).await;
+                break;
+            }
+            host.answer(&asked, state(10, json!({}))).await;
+        }
+        let (events, error) = kitport_conformance::rest(&events).await;
+        assert_eq!((events.len(), error.map(|error| error.code())), (0, Some("not_found")));
+    }
+    host.event("s", waits(11)).await;
+    loop {
+        tokio::select! {
+            event = next(&other) => if event.durable {
+                assert_eq!(json!(event), waiting(11));
+                break;
+            },
+            asked = host.next() => host.answer(&asked, state(10, json!({}))).await,
+        }
+    }
+}
+
+/// Streams of one chat, from wherever they begin, give the same durable events at the same positions.
+#[tokio::test]
+async fn streams_of_one_chat() {
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let cursors = [0, at(1, 0), at(2, 0), at(2, 15), at(5, 1)];
+    let streams: Vec<_> = cursors.iter().map(|after| backend.events(&"s".into(), Some(Seq(*after)))).collect();
+    let finished = |sequence: u64| json!({"sequence": sequence, "type": "run_finished", "data": {"status": "completed", "text": "t"}, "run_id": "r"});
+    let mut told: Vec<Vec<u64>> = vec![Vec::new(); streams.len()];
+    host.event("s", finished(4)).await;
+    host.event("s", finished(5)).await;
+    host.event("s", finished(4)).await;
+    host.event("s", finished(6)).await;
+    let last = at(6, 1);
+    while told.iter().any(|told| told.last() != Some(&last)) {
+        tokio::select! {
+            asked = host.next() => match asked.method.as_str() {
+                "events.after" => {
+                    let after = asked.params["after"].as_u64().unwrap();
+                    let page: Vec<_> = (after + 1..6).take(2).map(finished).collect();
+                    let more = after + 1 + (page.len() as u64) < 6;
+                    host.answer(&asked, json!({"events": page, "has_more": more})).await;
+                }
+                _ => host.answer(&asked, state(6, json!({}))).await,
+            },
+            (event, at) = async {
+                let nexts = streams.iter().map(|stream| Box::pin(stream.ready()));
+                let (_, ready, _) = futures::future::select_all(nexts).await;
+                (streams[ready].take(1).unwrap().remove(0), ready)
+            } => if event.durable { told[at].push(event.seq.0) },
+        }
+    }
+    let all: Vec<u64> = (1..=6).flat_map(|host| [at(host, 0), at(host, 1)]).collect();
+    for (after, told) in cursors.iter().zip(told) {
+        let behind: Vec<_> = all.iter().copied().filter(|seq| seq > after).collect();
+        assert_eq!(told, behind, "after {after}");
+    }
+}
+
 /// Sixteen positions a host event; a snapshot has the final one; a cursor in the middle asks for the event again.
 #[tokio::test]
 async fn durable_sequence() {
@@ -397,6 +473,9 @@ async fn watch_all() {
     host.event("a", waits(5)).await;
     host.event("a", waits(6)).await;
     host.notify("events.gap", json!({"session_id": "b"})).await;
+    let nested =
+        json!({"sequence": 8, "type": "tool_finished", "data": {"call_id": "c.1", "result": null}, "durable": false});
+    host.event("c", nested).await;
     let expected = |chat: &str, host: u64| {
         let mut event = waiting(host);
         event["chat"] = json!(chat);
@@ -404,7 +483,10 @@ async fn watch_all() {
     };
     let mut lost = transient(at(3, 15), "gap", json!({"reason": "live_lost", "lost": true}));
     lost["chat"] = json!("b");
-    assert_eq!(take(&events, 4).await, json!([expected("a", 5), expected("b", 3), expected("a", 6), lost]));
+    // A transient event comes with the host's last durable sequence, also where no durable one was met yet.
+    let mut nested = transient(at(8, 15), "tool.finished", json!({"callId": "c.1"}));
+    nested["chat"] = json!("c");
+    assert_eq!(take(&events, 5).await, json!([expected("a", 5), expected("b", 3), expected("a", 6), lost, nested]));
     host.nothing_came(&backend).await;
 }
 
@@ -432,7 +514,7 @@ async fn pending_approvals() {
     );
 }
 
-/// Its state now, then each change; the restarts of a spawned host are in the faults' tests.
+/// Its state now, then each change.
 #[tokio::test]
 async fn connection() {
     let (backend, _host) = RawHost::connect(&[]).await;
@@ -444,6 +526,42 @@ async fn connection() {
     assert!(states.ready().await);
     assert_eq!(json!(states.take(9).unwrap()), json!([{"status": "closed"}]));
     assert!(!states.ready().await);
+}
+
+/// Over a restart of the host: the stream stays, and the run that the host marked interrupted is told by the reload.
+#[tokio::test]
+async fn connection_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("host.db").to_string_lossy().into_owned();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_conformance-host"));
+    let command = kitport_conformance::host_command(program, &["--db", &db]);
+    let restart = kitport::bubblepaw::Restart::always();
+    let backend = kitport::BubblePaw::spawn(command, Options { restart, ..Options::default() }).await.unwrap();
+    let states = backend.connection();
+    let chat = backend.create_chat(None).await.unwrap();
+    let events = backend.events(&chat.id, None);
+    backend.send(&chat.id, "ask Ready?; crash 3", &[]).await.unwrap();
+    let asked = kitport_conformance::until(&events, |event| event.kind.name() == "question.asked").await;
+    let kitport::model::EventKind::QuestionAsked(asked) = &asked.last().unwrap().kind else { unreachable!() };
+    // The host may exit before its answer is out.
+    let _ = backend.answer_question(&chat.id, &asked.question.id, "yes".into()).await;
+    let rest = kitport_conformance::until(&events, |event| event.kind.name() == "run.finished").await;
+    let finished = json!(rest.last());
+    assert_eq!((&finished["durable"], &finished["status"]), (&json!(false), &json!("interrupted")));
+    let durable: Vec<_> = rest.iter().filter(|event| event.durable).map(|event| event.kind.name()).collect();
+    assert_eq!(
+        durable,
+        ["question.resolved", "tool.finished"],
+        "durable events come once, before and behind the restart"
+    );
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        let state = states.next().await.unwrap().unwrap();
+        seen.push(json!([state.status, state.reason.as_ref().map(|reason| reason.code())]));
+    }
+    assert_eq!(json!(seen), json!([["connected", null], ["restarting", "host_exited"], ["connected", null]]));
+    assert_eq!(backend.counters().restarts, 1);
+    backend.close().await;
 }
 
 /// Without `after` a stream starts at the snapshot taken then, or just below the first durable notification since.

@@ -22,14 +22,14 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    serde_json::from_str(include_str!("../../rows.json")).unwrap()
+    serde_json::from_str(include_str!("../../rows.json")).expect("the rows are JSON")
 }
 
 /// The tests that the sources have, with their modules.
 fn tests() -> BTreeSet<String> {
     let mut tests = BTreeSet::new();
     for (module, source) in SOURCES {
-        for item in syn::parse_file(source).unwrap().items {
+        for item in syn::parse_file(source).expect("it compiled").items {
             let syn::Item::Fn(function) = item else { continue };
             let is = |name: &str| {
                 function.attrs.iter().any(|attr| attr.path().segments.last().is_some_and(|last| last.ident == name))

@@ -46,7 +46,10 @@ impl Watchers {
         }
         let mut state = self.lock();
         let State { sinks, chats } = &mut *state;
-        let projector = chats.entry(chat.clone()).or_insert_with(|| Projector::new(chat.clone(), Cursor::START));
+        // A transient event carries the last durable sequence; what was before it does not come here.
+        let first = events.first().filter(|event| !event.durable).map(|event| event.sequence);
+        let cursor = first.map_or(Cursor::START, Cursor::whole);
+        let projector = chats.entry(chat.clone()).or_insert_with(|| Projector::new(chat.clone(), cursor));
         let mut projected = Vec::new();
         for event in events {
             projector.project(event.clone(), Origin::Live, &mut |event| projected.push(event));

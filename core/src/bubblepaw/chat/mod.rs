@@ -135,10 +135,12 @@ impl ChatTask {
             return;
         }
         let (core, chat) = (&self.core, &self.chat);
-        self.reloads.begin_if_due(|| {
+        let reloads = self.reloads.begin_if_due(|| {
             let (core, chat) = (core.clone(), chat.clone());
             Box::pin(async move { core.load_view(&chat).await })
         });
+        // What the model sees changes with the state: a late compaction is applied without an event of its own.
+        self.look_again |= reloads && self.core.has_context();
         if self.look_again && self.looking.is_none() {
             self.look_again = false;
             let (core, chat) = (core.clone(), chat.clone());
