@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::Progress;
 
 /// How long a file that another kitport holds is waited for: one that is about to end takes a moment.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Between two looks at it.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);

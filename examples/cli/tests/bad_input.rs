@@ -1,5 +1,7 @@
 //! Whatever is given wrong, a person gets a sentence, its code and what to do, and a program gets JSON.
 
+#![allow(clippy::unwrap_used)] // What is not there is a failure of its test.
+
 mod common;
 
 use common::Home;

@@ -1,5 +1,7 @@
 //! Each subcommand does its job, on the embedded host and on a spawned one, for a person and for a program.
 
+#![allow(clippy::unwrap_used)] // What is not there is a failure of its test.
+
 mod common;
 
 use common::{Home, kinds};

@@ -1,5 +1,7 @@
 //! The demo proves what it shows, and fails where something is wrong.
 
+#![allow(clippy::unwrap_used)] // What is not there is a failure of its test.
+
 mod common;
 
 use common::{Home, kinds};

@@ -1,5 +1,7 @@
 //! The program among others: hosts that die, readers that go, signals, and two of it at once.
 
+#![allow(clippy::unwrap_used)] // What is not there is a failure of its test.
+
 mod common;
 
 use std::io::{BufRead, BufReader, Read};

@@ -1,6 +1,8 @@
 //! The steps of the tour. Each says what it does, does it through the kit, and waits for what must come of it.
 
-use kitport::model::{Answer, Capability, Chat, ConnectionStatus, Decision, EventKind, InputKind, Item, RunStatus};
+use kitport::model::{
+    Answer, Approval, Capability, Chat, ConnectionStatus, Decision, EventKind, InputKind, Item, RunStatus,
+};
 use kitport::stream::Merge;
 use kitport::{AgentBackend, ChatReader, ChatStream, ConnectionStream, KitError, KitStream};
 
@@ -86,12 +88,7 @@ async fn tools(stage: &mut Stage<'_>) -> Result<(), Failure> {
 async fn approval(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.step("An approval", "the agent waits until a person has decided")?;
     let run = stage.send("approve shell; say It ran.").await?;
-    let asked = stage
-        .wait("the approval", |event| match &event.kind {
-            EventKind::ApprovalRequested(asked) => Some(asked.approval.clone()),
-            _ => None,
-        })
-        .await?;
+    let asked = requested(stage).await?;
     let (kit, chat) = (stage.kit, stage.chat.clone());
     let inbox = kit.pending_approvals().await?;
     same("the inbox of all chats", &inbox.iter().any(|waiting| waiting.approval.id == asked.id), &true)?;
@@ -102,6 +99,16 @@ async fn approval(stage: &mut Stage<'_>) -> Result<(), Failure> {
     // A decision that was made already is an error, not a success.
     let again = kit.decide_approval(&chat, &asked.id, Decision::Deny, None).await;
     refused("a second decision", again, "conflict")
+}
+
+/// The approval that the step's run asks for.
+async fn requested(stage: &mut Stage<'_>) -> Result<Approval, Failure> {
+    stage
+        .wait("the approval", |event| match &event.kind {
+            EventKind::ApprovalRequested(asked) => Some(asked.approval.clone()),
+            _ => None,
+        })
+        .await
 }
 
 async fn question(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -150,7 +157,8 @@ async fn queue(stage: &mut Stage<'_>) -> Result<(), Failure> {
         "Steering and a queue",
         "a run that goes on takes a new direction, and another text waits for its turn",
     )?;
-    let run = stage.send("stream 60; tool; stream 10").await?;
+    // The approval holds the run until the queue was seen, however fast the host is.
+    let run = stage.send("stream 60; approve deploy; stream 10").await?;
     stage.kind("message.delta").await?;
     let (kit, chat) = (stage.kit, stage.chat.clone());
     stage.say("you", "(steering) say Steered, as you wish.")?;
@@ -167,6 +175,9 @@ async fn queue(stage: &mut Stage<'_>) -> Result<(), Failure> {
             _ => None,
         })
         .await?;
+    let asked = requested(stage).await?;
+    stage.say("you", "yes")?;
+    kit.decide_approval(&chat, &asked.id, Decision::Approve, None).await?;
     stage.completed(&run).await?;
     // The next run is the one that was not sent.
     let next = stage

@@ -83,6 +83,8 @@ impl Live {
             | EventKind::ChatSettings(_)
             | EventKind::ChatWorkspace(_)
             | EventKind::UsageUpdated(_) => {}
+            // A title told again is no news for one who sent a text.
+            EventKind::ChatRenamed(_) if self.notes == Notes::Stderr => {}
             kind if !event.durable && self.is_open() => self.later.push((kind.name(), describe(kind))),
             kind => self.note("·", kind.name(), &describe(kind))?,
         }
