@@ -4,6 +4,7 @@
 //! answer. Every call that waits is told the end, and every later one too.
 
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +24,10 @@ use super::counters::CounterCells;
 use super::error::{Ended, ExitReport};
 use super::framing::{Frame, Framer};
 use super::head::{Head, read_head};
-use super::message::{Message, Notifications, read_message};
+use super::message::{Answer, Message, Notifications, read_text};
 use super::outbox::Outbox;
 use super::process::{Patience, Process};
+use super::raw_result::RawResult;
 use super::recorder::{Recorder, Written};
 use super::recording::Direction;
 use super::redaction::Redactor;
@@ -288,7 +290,7 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
     fn take(&mut self, chunk: &[u8]) {
         let mut frames = self.framer.feed(chunk);
         while let Some(frame) = frames.next() {
-            self.dispatch.frame(&frame);
+            self.dispatch.frame(frame);
         }
         self.dispatch.flush();
     }
@@ -296,7 +298,7 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
     /// A host that goes may leave its last line without an end.
     fn finish(&mut self) {
         if let Some(frame) = self.framer.finish() {
-            self.dispatch.frame(&frame);
+            self.dispatch.frame(frame);
         }
         self.dispatch.flush();
     }
@@ -330,28 +332,39 @@ struct Dispatch<N: Notifications, I: Inbound<N>> {
 }
 
 impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn frame(&mut self, frame: Frame<'_>) {
+        if let Some(recorder) = &self.recorder {
+            match &frame {
+                Frame::Line(line) => recorder.line(Direction::In, line),
+                Frame::Large(line) => recorder.line(Direction::In, line),
+                Frame::Oversize { head } => recorder.oversize(Direction::In, head),
+            }
+        }
         match frame {
-            Frame::Line(line) => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.line(Direction::In, line);
-                }
-                self.line(line);
-            }
-            Frame::Oversize { head } => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.oversize(Direction::In, head);
-                }
-                self.oversize(head);
-            }
+            Frame::Line(line) => match std::str::from_utf8(line) {
+                Ok(line) => self.message(read_text::<N>(line), |at| RawResult::from(&line[at])),
+                Err(_) => self.noise(),
+            },
+            Frame::Large(line) => match String::from_utf8(line) {
+                Ok(line) => self.message(read_text::<N>(&line), |at| RawResult::within(line, at)),
+                Err(_) => self.noise(),
+            },
+            Frame::Oversize { head } => self.oversize(head),
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
-        match read_message::<N>(line) {
+    fn message(&mut self, message: Message<N::Item>, result: impl FnOnce(Range<usize>) -> RawResult) {
+        match message {
             Message::Notification(item) => self.batch.push(item),
             Message::Uninteresting => {}
-            Message::Answer { id, answer } => self.complete(id, Fate::Answered(answer)),
+            Message::Answer { id, answer } => {
+                let fate = match answer {
+                    Answer::Result(at) => Fate::Result(result(at)),
+                    Answer::Error(error) => Fate::Error(error),
+                    Answer::Unreadable => Fate::Unreadable,
+                };
+                self.complete(id, fate);
+            }
             Message::Malformed { method, params } => {
                 self.connection.counters.malformed.add_one();
                 self.flush();
@@ -365,8 +378,12 @@ impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
                 );
                 self.connection.outbox.push_reply(reply.into_bytes());
             }
-            Message::Noise => self.connection.counters.skipped_lines.add_one(),
+            Message::Noise => self.noise(),
         }
+    }
+
+    fn noise(&self) {
+        self.connection.counters.skipped_lines.add_one();
     }
 
     fn oversize(&mut self, head: &[u8]) {
@@ -462,6 +479,7 @@ async fn drain(
 fn record_stderr(recorder: &Recorder, frame: &Frame<'_>) {
     match frame {
         Frame::Line(line) => recorder.line(Direction::Err, line),
+        Frame::Large(line) => recorder.line(Direction::Err, line),
         Frame::Oversize { head } => recorder.oversize(Direction::Err, head),
     }
 }
