@@ -17,6 +17,7 @@ use tokio::process::ChildStderr;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::coop::{Unconstrained, unconstrained};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::calls::{Calls, Fate};
@@ -35,6 +36,10 @@ use super::stderr_tail::StderrTail;
 
 /// How much is read at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How much is handed out until those that it was handed to get their turn: on one core they would fall behind else,
+/// and the events of a whole pipe would pile up between them and the reading task.
+const TURN_BYTES: usize = READ_BYTES;
 
 /// How long the rest of the pipes is read when the process has gone: a stranger may hold their other ends.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
@@ -260,7 +265,16 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
         {
             let mut over = only_when_woken(connection.reading_is_over());
             let mut chunk = vec![0; READ_BYTES];
+            let mut handed_bytes = 0;
             loop {
+                if handed_bytes >= TURN_BYTES {
+                    handed_bytes = 0;
+                    tokio::select! {
+                        biased;
+                        _ = over.next() => break,
+                        () = yield_now() => {}
+                    }
+                }
                 // A host that never pauses is stopped too: from time to time the runtime makes a read wait.
                 let read = tokio::select! {
                     biased;
@@ -272,7 +286,11 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
                         self.finish();
                         break;
                     }
-                    Ok(read) => self.take(&chunk[..read]),
+                    Ok(read) => {
+                        if self.take(&chunk[..read]) {
+                            handed_bytes += read;
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
                         tracing::debug!(target: "kitport::rpc", kind = ?error.kind(), "reading from the host failed");
@@ -287,12 +305,13 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
         self.dispatch.end(ended);
     }
 
-    fn take(&mut self, chunk: &[u8]) {
+    /// True: there were notifications in it.
+    fn take(&mut self, chunk: &[u8]) -> bool {
         let mut frames = self.framer.feed(chunk);
         while let Some(frame) = frames.next() {
             self.dispatch.frame(frame);
         }
-        self.dispatch.flush();
+        self.dispatch.flush()
     }
 
     /// A host that goes may leave its last line without an end.
@@ -406,11 +425,14 @@ impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
         }
     }
 
-    fn flush(&mut self) {
-        if !self.batch.is_empty() {
-            self.inbound.notifications(&mut self.batch);
-            self.batch.clear();
+    /// True: there was something to hand out.
+    fn flush(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return false;
         }
+        self.inbound.notifications(&mut self.batch);
+        self.batch.clear();
+        true
     }
 
     fn end(&mut self, ended: Ended) {
