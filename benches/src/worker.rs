@@ -27,7 +27,7 @@ pub(crate) enum Job {
     Replay(Script),
     /// Bare lines and the kit's calls, in turn.
     RoundTrips { rounds: u32, trips: u32, one_core: bool },
-    /// Many readers beside one that reads, or doesn't.
+    /// Many readers, alone or beside one that doesn't read.
     Busy { script: Script, stalled: bool },
 }
 

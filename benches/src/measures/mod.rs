@@ -48,11 +48,7 @@ pub(crate) const ALL: &[Measure] = &[
     Measure { name: "round-trip", what: "a small request, against a bare line there and back", run: round_trip::run },
     Measure { name: "snapshot", what: "load_chat, against parsing the state out of memory", run: snapshot::run },
     Measure { name: "replay", what: "a history, ten times as long against once, and its memory", run: replay::run },
-    Measure {
-        name: "stalled",
-        what: "100 readers beside one that reads and beside one that doesn't",
-        run: stalled::run,
-    },
+    Measure { name: "stalled", what: "100 readers alone, and beside one that doesn't read", run: stalled::run },
 ];
 
 /// A rate in words.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::session::Core;
+use super::snapshot::Items;
 use super::wire;
 use crate::error::Result;
 use crate::model::{ChatId, HistoryItem, ItemId, Seq};
@@ -89,8 +90,10 @@ pub(crate) fn history_items(entries: Vec<wire::HistoryEntry>) -> Vec<HistoryItem
             sequences.insert(call.call_id.clone(), Seq(entry.seq));
         }
     }
-    let messages = entries.into_iter().map(|entry| entry.message).collect();
-    super::snapshot::items(messages)
+    let mut items = Items::default();
+    items.extend(entries.into_iter().map(|entry| entry.message));
+    items
+        .into_vec()
         .into_iter()
         .filter_map(|item| Some(HistoryItem { seq: *sequences.get(item.id())?, item }))
         .collect()

@@ -62,13 +62,16 @@ impl Inbox {
     /// Adds live events. False: there were too many, and all that waited are dropped.
     pub(crate) fn push_live(&self, events: impl Iterator<Item = HarnessEvent>) -> bool {
         let mut state = self.lock();
-        for event in events {
-            state.events += 1;
-            state.bytes += event_bytes(&event);
-            match state.mail.back_mut() {
-                Some(Mail::Live(live)) => live.push(event),
-                _ => state.mail.push_back(Mail::Live(vec![event])),
-            }
+        let State { mail, events: count, bytes } = &mut *state;
+        if !matches!(mail.back(), Some(Mail::Live(_))) {
+            mail.push_back(Mail::Live(Vec::new()));
+        }
+        if let Some(Mail::Live(live)) = mail.back_mut() {
+            live.reserve(events.size_hint().1.unwrap_or_default());
+            live.extend(events.inspect(|event| {
+                *count += 1;
+                *bytes += event_bytes(event);
+            }));
         }
         let kept = state.events <= MAX_EVENTS && state.bytes <= MAX_BYTES;
         if !kept {

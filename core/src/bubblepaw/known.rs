@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::project::kinds;
 use super::snapshot::View;
 use super::wire::HarnessEvent;
@@ -98,7 +100,7 @@ fn keys(event: &HarnessEvent) -> Vec<Key> {
 #[derive(Debug, Clone)]
 pub(crate) enum KnownItems {
     /// These, with the hashes of their texts. Shared: a chat may have many streams.
-    Exactly(Arc<HashMap<ItemId, u64>>),
+    Exactly(Arc<HashMap<ItemId, u64, RandomState>>),
     /// All before the first one of this run; all, where it is none.
     BeforeRun(Option<RunId>),
     /// None.

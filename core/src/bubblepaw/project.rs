@@ -22,6 +22,13 @@ pub(crate) struct Wants {
     pub(crate) context: bool,
 }
 
+impl std::ops::BitOrAssign for Wants {
+    fn bitor_assign(&mut self, other: Self) {
+        self.reload |= other.reload;
+        self.context |= other.context;
+    }
+}
+
 /// Whether an event comes as it happens, or out of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -208,7 +215,7 @@ impl Projector {
 
     fn transients(&mut self, event: HarnessEvent, give: &mut impl FnMut(Event)) -> Wants {
         let (chat, seq) = (&self.chat, sequence::kit_final(self.cursor.host));
-        let (run, at) = (event.run_id.clone(), event.at);
+        let (run, at) = (&event.run_id, event.at);
         let mut emit = |kind: EventKind| {
             give(Event { chat: chat.clone(), seq, durable: false, run: run.clone(), at, kind });
         };
@@ -216,17 +223,17 @@ impl Projector {
             Shown::Delta { message_id, offset, text } => emit(MessageDelta { message_id, offset, text }.into()),
             Shown::Mismatch => emit(Gap { reason: GapReason::Mismatch, lost: false, snapshot_seq: None }.into()),
         };
-        let reload = match &event.data {
-            EventData::ModelRequest {} => self.text.model_request(event.run_id.as_ref(), &mut show),
+        let reload = match event.data {
+            EventData::ModelRequest {} => self.text.model_request(run.as_ref(), &mut show),
             EventData::TextDelta { text } => {
-                self.text.delta(event.run_id.as_ref(), text, &mut show);
+                self.text.delta(run.as_ref(), text, &mut show);
                 false
             }
-            EventData::Paragraph { text } => self.text.paragraph(event.run_id.as_ref(), text, &mut show),
+            EventData::Paragraph { text } => self.text.paragraph(run.as_ref(), &text, &mut show),
             _ => {
-                let asked = wants(&event.data);
+                let (asked, run) = (wants(&event.data), run.clone());
                 for (_, kind) in kinds(event).into_iter().flatten() {
-                    emit(kind);
+                    give(Event { chat: chat.clone(), seq, durable: false, run: run.clone(), at, kind });
                 }
                 return asked;
             }

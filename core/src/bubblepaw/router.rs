@@ -116,19 +116,26 @@ struct PauseState {
 }
 
 impl Handler {
-    fn events(&mut self, chat: &ChatId, events: &mut Vec<HarnessEvent>) {
-        if events.is_empty() {
-            return;
+    /// Hands out events of one chat.
+    fn events(&self, chat: &ChatId, events: impl Iterator<Item = HarnessEvent>) {
+        if self.router.watchers.any() {
+            let events: Vec<_> = events.collect();
+            self.router.watchers.events(chat, &events);
+            self.deliver(chat, events.into_iter());
+        } else {
+            self.deliver(chat, events);
         }
-        self.router.watchers.events(chat, events);
+    }
+
+    fn deliver(&self, chat: &ChatId, events: impl Iterator<Item = HarnessEvent>) {
         let inbox = self.router.chats().get(chat).cloned();
         match inbox {
             Some(inbox) => {
-                if !inbox.push_live(events.drain(..)) {
+                if !inbox.push_live(events) {
                     self.router.gaps.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            None => events.clear(),
+            None => events.for_each(drop),
         }
     }
 }
@@ -136,31 +143,29 @@ impl Handler {
 impl Inbound<HostNotifications> for Handler {
     fn notifications(&mut self, batch: &mut Vec<Notification>) {
         // Runs of events of one chat go together: one lock and one wake-up for each run.
-        let mut chat: Option<ChatId> = None;
-        let mut run: Vec<HarnessEvent> = Vec::new();
-        for notification in batch.drain(..) {
-            match notification {
-                Notification::Event(event) => {
-                    if chat.as_ref() != Some(&event.session_id) {
-                        if let Some(chat) = &chat {
-                            self.events(chat, &mut run);
-                        }
-                        chat = Some(event.session_id);
-                    }
-                    run.push(event.event);
+        let mut rest = batch.drain(..);
+        while let Some(first) = rest.as_slice().first() {
+            match first {
+                Notification::Event(first) => {
+                    let chat = first.session_id.clone();
+                    let of_chat = |other: &&Notification| match other {
+                        Notification::Event(other) => other.session_id == chat,
+                        Notification::Gap(_) => false,
+                    };
+                    let count = rest.as_slice().iter().take_while(of_chat).count();
+                    let events = rest.by_ref().take(count).filter_map(|notification| match notification {
+                        Notification::Event(event) => Some(event.event),
+                        Notification::Gap(_) => None,
+                    });
+                    self.events(&chat, events);
                 }
                 Notification::Gap(gap) => {
-                    if let Some(chat) = &chat {
-                        self.events(chat, &mut run);
-                    }
                     self.router.gaps.fetch_add(1, Ordering::Relaxed);
                     self.router.watchers.lost(Some(&gap.session_id));
                     self.router.deliver(&gap.session_id, Mail::Lost);
+                    rest.next();
                 }
             }
-        }
-        if let Some(chat) = &chat {
-            self.events(chat, &mut run);
         }
     }
 
@@ -176,7 +181,7 @@ impl Inbound<HostNotifications> for Handler {
         // With a session, a sequence and a type it is an event all the same, whose content is in doubt.
         let Ok(Params { session_id, event }) = serde_json::from_str::<Params<'_>>(params.get()) else { return };
         if let Ok(event) = lenient_event(event) {
-            self.events(&session_id, &mut vec![event]);
+            self.events(&session_id, std::iter::once(event));
         }
     }
 

@@ -1,13 +1,13 @@
 //! One request of the contract, by its type.
 
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::errors;
 use super::wire::Method;
 use crate::call::{Limit, limit};
 use crate::error::{KitError, Outcome, Result};
-use crate::rpc::{Client, Timeout};
+use crate::rpc::{Client, RawResult, Timeout};
 
 /// The time that the running call still has.
 pub(crate) fn time_left(method: &str) -> Result<Timeout> {
@@ -22,11 +22,11 @@ pub(crate) fn time_left(method: &str) -> Result<Timeout> {
 }
 
 /// Sends `M` and gives its answer, unread.
-pub(crate) async fn raw<M: Method>(client: &Client, params: &M::Params, timeout: Timeout) -> Result<Box<RawValue>> {
+pub(crate) async fn raw<M: Method>(client: &Client, params: &M::Params, timeout: Timeout) -> Result<RawResult> {
     client.call(M::NAME, params, timeout).await.map_err(|error| errors::kit_error(M::NAME, error))
 }
 
-/// Reads the answer of `M`.
-pub(crate) fn read<M: Method>(answer: &RawValue) -> Result<M::Result> {
+/// Reads the answer of `M`, as the wire's type or as one that takes the same JSON.
+pub(crate) fn read<M: Method, R: DeserializeOwned>(answer: &RawResult) -> Result<R> {
     serde_json::from_str(answer.get()).map_err(|_| errors::unreadable(M::NAME))
 }

@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -21,7 +20,7 @@ use super::known::{Known, KnownItems, Recent};
 use super::options::Options;
 use super::router::{EndedConnection, Router};
 use super::sequence::Cursor;
-use super::snapshot::{View, view};
+use super::snapshot::{Items, View, view};
 use super::supervisor::{client_options, handler, shake_or_close, start, supervise};
 use super::wire::{self, EventsAfter, HarnessEvent, Method, RawPage, feature, lenient_event};
 use super::{errors, rpc_call};
@@ -30,7 +29,7 @@ use crate::model::{
     Capability, CapabilityTable, Chat, ChatId, ConnectionState, ConnectionStatus, Constraints, Counters, HostInfo, Seq,
     Workspace,
 };
-use crate::rpc::{Client, HostCommand, RpcError};
+use crate::rpc::{Client, HostCommand, RawResult, RpcError};
 use crate::stream::{EventStream, KitStream};
 
 /// Snapshots that are remembered for the streams that begin at them.
@@ -241,10 +240,10 @@ impl Core {
     /// One request of the contract.
     pub(crate) async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result> {
         let answer = self.request::<M>(params).await?;
-        rpc_call::read::<M>(&answer)
+        rpc_call::read::<M, _>(&answer)
     }
 
-    async fn request<M: Method>(&self, params: M::Params) -> Result<Box<RawValue>> {
+    async fn request<M: Method>(&self, params: M::Params) -> Result<RawResult> {
         let (client, agreed) = self.client()?;
         if let Some(feature) = M::FEATURE
             && !agreed.has(feature)
@@ -258,7 +257,10 @@ impl Core {
 
     /// The state of a session, then its approvals: these may be newer, never older.
     pub(crate) async fn load_view(&self, chat: &ChatId) -> Result<View> {
-        let state = self.call::<wire::SessionState>(wire::SessionParams { session_id: chat.clone() }).await?;
+        let answer = self.request::<wire::SessionState>(wire::SessionParams { session_id: chat.clone() }).await?;
+        let state: wire::SessionStateResult<Items> = rpc_call::read::<wire::SessionState, _>(&answer)?;
+        // It may be large, and the approvals take a while.
+        drop(answer);
         let approvals =
             if self.has_feature(feature::APPROVALS) { self.load_approvals(chat).await? } else { Vec::new() };
         Ok(view(state, approvals, self.workspace.clone()))
@@ -436,7 +438,7 @@ fn add_counters(counters: &mut Counters, client: &Client) {
 }
 
 /// Reads a page; where an event in it doesn't fit, that event alone is in doubt.
-fn read_page(answer: &RawValue) -> Result<wire::EventsAfterResult> {
+fn read_page(answer: &RawResult) -> Result<wire::EventsAfterResult> {
     if let Ok(page) = serde_json::from_str(answer.get()) {
         return Ok(page);
     }

@@ -1,6 +1,11 @@
 //! A session's state as a snapshot: canonical messages become items, tool results join their calls. Pure.
 
 use std::collections::HashMap;
+use std::fmt;
+
+use foldhash::fast::RandomState;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{convert, sequence, wire};
 use crate::model::{Approval, ApprovalState, ChatSnapshot, Item, ItemId, Message, Settings, Workspace};
@@ -14,7 +19,7 @@ pub(crate) struct View {
 }
 
 pub(crate) fn view(
-    state: wire::SessionStateResult,
+    state: wire::SessionStateResult<Items>,
     approvals: Vec<wire::Approval>,
     workspace: Option<Workspace>,
 ) -> View {
@@ -25,7 +30,7 @@ pub(crate) fn view(
     let model = runs.iter().rev().find_map(|run| run.model.clone()).or_else(|| chat.model.clone());
     let approvals: Vec<_> = approvals.into_iter().filter(|a| a.session_id == chat_id).map(convert::approval).collect();
     let pending = approvals.iter().filter(|a| a.state == ApprovalState::Pending).cloned().collect();
-    let mut items = items(state.messages);
+    let mut items = state.messages.into_vec();
     place_outputs(&mut items, state.outputs);
     let snapshot = ChatSnapshot {
         chat,
@@ -45,35 +50,73 @@ pub(crate) fn view(
 }
 
 /// The items of canonical messages, in order.
-pub(crate) fn items(messages: Vec<wire::Message>) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::with_capacity(messages.len());
-    let mut calls: HashMap<ItemId, usize> = HashMap::new();
-    for message in messages {
+///
+/// Read as such from the wire, they are made while the messages are read, so that a long chat is never there twice.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    items: Vec<Item>,
+    calls: HashMap<ItemId, usize, RandomState>,
+}
+
+impl Items {
+    pub(crate) fn into_vec(self) -> Vec<Item> {
+        self.items
+    }
+
+    fn add(&mut self, message: wire::Message) {
         let wire::Message { message_id, role, text, created_at, run_id, tool_calls, tool_result } = message;
         if let Some(result) = tool_result {
-            if let Some(Item::ToolCall(call)) = calls.get(&result.call_id).and_then(|at| items.get_mut(*at)) {
+            let call = self.calls.get(&result.call_id).and_then(|at| self.items.get_mut(*at));
+            if let Some(Item::ToolCall(call)) = call {
                 call.status = convert::ended_status(result.is_error);
                 call.result = convert::result(result.result);
                 call.is_error = result.is_error;
-                continue;
+                return;
             }
             let text = if text.is_empty() { plain(&result.result) } else { text };
             let line = Message { id: message_id, text, run: run_id, created_at, provisional: false };
-            items.push(convert::message("tool", line));
-            continue;
+            self.items.push(convert::message("tool", line));
+            return;
         }
         let tool_calls = tool_calls.unwrap_or_default();
         // An assistant's message that only calls tools has no text to show.
         if !text.is_empty() || tool_calls.is_empty() {
             let line = Message { id: message_id, text, run: run_id.clone(), created_at, provisional: false };
-            items.push(convert::message(&role, line));
+            self.items.push(convert::message(&role, line));
         }
         for call in tool_calls {
-            calls.insert(call.call_id.clone(), items.len());
-            items.push(Item::ToolCall(convert::tool_call(call, run_id.clone(), true)));
+            self.calls.insert(call.call_id.clone(), self.items.len());
+            self.items.push(Item::ToolCall(convert::tool_call(call, run_id.clone(), true)));
         }
     }
-    items
+}
+
+impl Extend<wire::Message> for Items {
+    fn extend<I: IntoIterator<Item = wire::Message>>(&mut self, messages: I) {
+        messages.into_iter().for_each(|message| self.add(message));
+    }
+}
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Messages;
+        impl<'de> Visitor<'de> for Messages {
+            type Value = Items;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut messages: A) -> Result<Items, A::Error> {
+                let mut items = Items::default();
+                while let Some(message) = messages.next_element()? {
+                    items.add(message);
+                }
+                Ok(items)
+            }
+        }
+        deserializer.deserialize_seq(Messages)
+    }
 }
 
 /// A result as a line: a string as it is, anything else as its JSON.

@@ -77,12 +77,12 @@ impl Text {
     }
 
     /// A piece of text.
-    pub(crate) fn delta(&mut self, run: Option<&RunId>, text: &str, show: &mut impl FnMut(Shown)) {
+    pub(crate) fn delta(&mut self, run: Option<&RunId>, text: String, show: &mut impl FnMut(Shown)) {
         self.enter(run);
         if !self.joined || text.is_empty() {
             return;
         }
-        self.unconfirmed.push_str(text);
+        self.unconfirmed.push_str(&text);
         self.append(text, show);
     }
 
@@ -94,7 +94,7 @@ impl Text {
         }
         if let Some(missing) = text.strip_prefix(self.unconfirmed.as_str()) {
             if !missing.is_empty() {
-                self.append(missing, show);
+                self.append(missing.to_owned(), show);
             }
             self.unconfirmed.clear();
             self.confirmed_end = self.shown_end;
@@ -109,15 +109,15 @@ impl Text {
         show(Shown::Mismatch);
         self.unconfirmed.clear();
         self.shown_end = self.confirmed_end;
-        self.append(text, show);
+        self.append(text.to_owned(), show);
         self.confirmed_end = self.shown_end;
         true
     }
 
-    fn append(&mut self, text: &str, show: &mut impl FnMut(Shown)) {
+    fn append(&mut self, text: String, show: &mut impl FnMut(Shown)) {
         let offset = self.shown_end;
-        self.shown_end += utf16_len(text);
-        show(Shown::Delta { message_id: self.message_id(), offset, text: text.to_owned() });
+        self.shown_end += utf16_len(&text);
+        show(Shown::Delta { message_id: self.message_id(), offset, text });
     }
 
     fn restart_step(&mut self) {
@@ -189,9 +189,9 @@ mod tests {
     fn a_matching_paragraph_emits_only_the_missing_suffix() {
         let (mut text, mut screen, run) = started();
         assert!(!text.model_request(Some(&run), &mut |s| screen.show(s)));
-        text.delta(Some(&run), "One 𝄞", &mut |s| screen.show(s));
+        text.delta(Some(&run), "One 𝄞".into(), &mut |s| screen.show(s));
         assert!(!text.paragraph(Some(&run), "One 𝄞 two.\n\n", &mut |s| screen.show(s)));
-        text.delta(Some(&run), "Next", &mut |s| screen.show(s));
+        text.delta(Some(&run), "Next".into(), &mut |s| screen.show(s));
         assert!(!text.paragraph(Some(&run), "Next", &mut |s| screen.show(s)));
         assert_eq!(screen.text("provisional:r:1"), "One 𝄞 two.\n\nNext");
         assert_eq!((screen.deltas, screen.mismatches), (3, 0));
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn deltas_may_run_ahead_of_the_confirmation() {
         let (mut text, mut screen, run) = started();
-        text.delta(Some(&run), "a\n\nb", &mut |s| screen.show(s));
+        text.delta(Some(&run), "a\n\nb".into(), &mut |s| screen.show(s));
         assert!(!text.paragraph(Some(&run), "a\n\n", &mut |s| screen.show(s)));
         assert!(!text.paragraph(Some(&run), "bc", &mut |s| screen.show(s)));
         assert_eq!(screen.text("provisional:r:1"), "a\n\nbc");
@@ -210,7 +210,7 @@ mod tests {
     fn a_contradiction_gives_a_mismatch_and_the_confirmed_text() {
         let (mut text, mut screen, run) = started();
         text.paragraph(Some(&run), "Kept. ", &mut |s| screen.show(s));
-        text.delta(Some(&run), "wrong", &mut |s| screen.show(s));
+        text.delta(Some(&run), "wrong".into(), &mut |s| screen.show(s));
         assert!(text.paragraph(Some(&run), "right", &mut |s| screen.show(s)));
         assert_eq!(screen.text("provisional:r:1"), "Kept. right");
         assert_eq!(screen.mismatches, 1);
@@ -220,10 +220,10 @@ mod tests {
     fn a_request_after_a_tool_is_a_new_step_and_the_shown_text_stays() {
         let (mut text, mut screen, run) = started();
         text.model_request(Some(&run), &mut |s| screen.show(s));
-        text.delta(Some(&run), "first", &mut |s| screen.show(s));
+        text.delta(Some(&run), "first".into(), &mut |s| screen.show(s));
         text.tool();
         assert!(!text.model_request(Some(&run), &mut |s| screen.show(s)));
-        text.delta(Some(&run), "second", &mut |s| screen.show(s));
+        text.delta(Some(&run), "second".into(), &mut |s| screen.show(s));
         assert_eq!(screen.text("provisional:r:1"), "first");
         assert_eq!(screen.text("provisional:r:2"), "second");
     }
@@ -232,21 +232,21 @@ mod tests {
     fn a_request_without_a_tool_is_a_retry_and_cuts_the_text() {
         let (mut text, mut screen, run) = started();
         text.model_request(Some(&run), &mut |s| screen.show(s));
-        text.delta(Some(&run), "thrown away", &mut |s| screen.show(s));
+        text.delta(Some(&run), "thrown away".into(), &mut |s| screen.show(s));
         assert!(text.model_request(Some(&run), &mut |s| screen.show(s)));
         assert_eq!(screen.text("provisional:r:1"), "");
-        text.delta(Some(&run), "again", &mut |s| screen.show(s));
+        text.delta(Some(&run), "again".into(), &mut |s| screen.show(s));
         assert_eq!(screen.text("provisional:r:1"), "again");
     }
 
     #[test]
     fn joining_in_the_middle_skips_fragments_until_the_next_request() {
         let (mut text, mut screen, run) = (Text::default(), Screen::default(), RunId::from("r"));
-        text.delta(Some(&run), "gment", &mut |s| screen.show(s));
+        text.delta(Some(&run), "gment".into(), &mut |s| screen.show(s));
         text.paragraph(Some(&run), "fragment", &mut |s| screen.show(s));
         assert_eq!(screen.deltas, 0);
         text.model_request(Some(&run), &mut |s| screen.show(s));
-        text.delta(Some(&run), "whole", &mut |s| screen.show(s));
+        text.delta(Some(&run), "whole".into(), &mut |s| screen.show(s));
         assert_eq!(screen.text("provisional:r:1"), "whole");
     }
 
@@ -254,14 +254,14 @@ mod tests {
     fn after_a_loss_fragments_are_skipped_until_the_next_request() {
         let (mut text, mut screen, run) = started();
         text.model_request(Some(&run), &mut |s| screen.show(s));
-        text.delta(Some(&run), "shown", &mut |s| screen.show(s));
+        text.delta(Some(&run), "shown".into(), &mut |s| screen.show(s));
         text.lost();
-        text.delta(Some(&run), "skipped", &mut |s| screen.show(s));
+        text.delta(Some(&run), "skipped".into(), &mut |s| screen.show(s));
         text.paragraph(Some(&run), "skipped", &mut |s| screen.show(s));
         assert_eq!(screen.text("provisional:r:1"), "shown");
         text.tool();
         text.model_request(Some(&run), &mut |s| screen.show(s));
-        text.delta(Some(&run), "new", &mut |s| screen.show(s));
+        text.delta(Some(&run), "new".into(), &mut |s| screen.show(s));
         assert_eq!(screen.text("provisional:r:2"), "new");
     }
 }

@@ -30,6 +30,11 @@ impl Watchers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether anybody watches.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     pub(crate) fn watch(&self, limits: StreamLimits) -> EventStream {
         let (sink, stream) = KitStream::channel(limits);
         let mut state = self.lock();
@@ -41,7 +46,7 @@ impl Watchers {
 
     /// Projects live events of a chat and hands them out.
     pub(crate) fn events(&self, chat: &ChatId, events: &[HarnessEvent]) {
-        if !self.any.load(Ordering::Acquire) {
+        if !self.any() {
             return;
         }
         let mut state = self.lock();
@@ -61,7 +66,7 @@ impl Watchers {
 
     /// Live events of a chat, or of all, were lost: there is no replay here, so the app is told.
     pub(crate) fn lost(&self, chat: Option<&ChatId>) {
-        if !self.any.load(Ordering::Acquire) {
+        if !self.any() {
             return;
         }
         let mut state = self.lock();

@@ -7,12 +7,15 @@ use std::time::Instant;
 use tokio::sync::{Notify, oneshot};
 
 use super::error::Ended;
-use super::message::Answer;
+use super::message::ErrorObject;
 use super::outbox::Unsent;
+use super::raw_result::RawResult;
 
 /// What became of a call.
 pub(super) enum Fate {
-    Answered(Answer),
+    Result(RawResult),
+    Error(ErrorObject),
+    Unreadable,
     Oversize,
     Late,
     Ended { ended: Ended, sent: bool },

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -16,8 +15,9 @@ use super::calls::Fate;
 use super::connection::{Connection, Inbound, Parts};
 use super::counters::Counters;
 use super::error::{Ended, RpcError};
-use super::message::{Answer, Notifications};
+use super::message::Notifications;
 use super::process::{HostCommand, Patience, Pipes, Process};
+use super::raw_result::RawResult;
 use super::recorder::Recorder;
 use super::redaction::Redactor;
 use super::spawn_error::SpawnError;
@@ -156,7 +156,7 @@ impl Client {
         method: &str,
         params: &P,
         timeout: Timeout,
-    ) -> impl Future<Output = Result<Box<RawValue>, RpcError>> + Send + use<P> {
+    ) -> impl Future<Output = Result<RawResult, RpcError>> + Send + use<P> {
         let start = Instant::now();
         let owner = Arc::clone(&self.owner);
         let id = owner.connection.next_id();
@@ -271,7 +271,7 @@ async fn call(
     frame: Vec<u8>,
     start: Instant,
     timeout: Option<Duration>,
-) -> Result<Box<RawValue>, RpcError> {
+) -> Result<RawResult, RpcError> {
     let deadline = timeout.and_then(|timeout| start.checked_add(timeout));
     // Entered before it is written: the answer may be here before the write returns.
     let fate = connection.calls.enter(id, deadline).map_err(|ended| RpcError::ended(ended, false))?;
@@ -287,9 +287,9 @@ async fn call(
     let fate = fate.await;
     waiting.done = true;
     match fate {
-        Ok(Fate::Answered(Answer::Result(result))) => Ok(result),
-        Ok(Fate::Answered(Answer::Error(error))) => Err(RpcError::answered(method, error)),
-        Ok(Fate::Answered(Answer::Unreadable)) => Err(RpcError::Unreadable { method: method.to_owned() }),
+        Ok(Fate::Result(result)) => Ok(result),
+        Ok(Fate::Error(error)) => Err(RpcError::answered(method, error)),
+        Ok(Fate::Unreadable) => Err(RpcError::Unreadable { method: method.to_owned() }),
         Ok(Fate::Oversize) => Err(RpcError::Oversize { method: method.to_owned() }),
         Ok(Fate::Late) => {
             let sent = !connection.outbox.withdraw(id);

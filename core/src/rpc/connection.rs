@@ -4,6 +4,7 @@
 //! answer. Every call that waits is told the end, and every later one too.
 
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use tokio::process::ChildStderr;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::coop::{Unconstrained, unconstrained};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::calls::{Calls, Fate};
@@ -23,9 +25,10 @@ use super::counters::CounterCells;
 use super::error::{Ended, ExitReport};
 use super::framing::{Frame, Framer};
 use super::head::{Head, read_head};
-use super::message::{Message, Notifications, read_message};
+use super::message::{Answer, Message, Notifications, read_text};
 use super::outbox::Outbox;
 use super::process::{Patience, Process};
+use super::raw_result::RawResult;
 use super::recorder::{Recorder, Written};
 use super::recording::Direction;
 use super::redaction::Redactor;
@@ -33,6 +36,10 @@ use super::stderr_tail::StderrTail;
 
 /// How much is read at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How much is handed out until those that it was handed to get their turn: on one core they would fall behind else,
+/// and the events of a whole pipe would pile up between them and the reading task.
+const TURN_BYTES: usize = READ_BYTES;
 
 /// How long the rest of the pipes is read when the process has gone: a stranger may hold their other ends.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
@@ -258,7 +265,16 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
         {
             let mut over = only_when_woken(connection.reading_is_over());
             let mut chunk = vec![0; READ_BYTES];
+            let mut handed_bytes = 0;
             loop {
+                if handed_bytes >= TURN_BYTES {
+                    handed_bytes = 0;
+                    tokio::select! {
+                        biased;
+                        _ = over.next() => break,
+                        () = yield_now() => {}
+                    }
+                }
                 // A host that never pauses is stopped too: from time to time the runtime makes a read wait.
                 let read = tokio::select! {
                     biased;
@@ -270,7 +286,11 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
                         self.finish();
                         break;
                     }
-                    Ok(read) => self.take(&chunk[..read]),
+                    Ok(read) => {
+                        if self.take(&chunk[..read]) {
+                            handed_bytes += read;
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
                         tracing::debug!(target: "kitport::rpc", kind = ?error.kind(), "reading from the host failed");
@@ -285,18 +305,19 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
         self.dispatch.end(ended);
     }
 
-    fn take(&mut self, chunk: &[u8]) {
+    /// True: there were notifications in it.
+    fn take(&mut self, chunk: &[u8]) -> bool {
         let mut frames = self.framer.feed(chunk);
         while let Some(frame) = frames.next() {
-            self.dispatch.frame(&frame);
+            self.dispatch.frame(frame);
         }
-        self.dispatch.flush();
+        self.dispatch.flush()
     }
 
     /// A host that goes may leave its last line without an end.
     fn finish(&mut self) {
         if let Some(frame) = self.framer.finish() {
-            self.dispatch.frame(&frame);
+            self.dispatch.frame(frame);
         }
         self.dispatch.flush();
     }
@@ -330,28 +351,39 @@ struct Dispatch<N: Notifications, I: Inbound<N>> {
 }
 
 impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn frame(&mut self, frame: Frame<'_>) {
+        if let Some(recorder) = &self.recorder {
+            match &frame {
+                Frame::Line(line) => recorder.line(Direction::In, line),
+                Frame::Large(line) => recorder.line(Direction::In, line),
+                Frame::Oversize { head } => recorder.oversize(Direction::In, head),
+            }
+        }
         match frame {
-            Frame::Line(line) => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.line(Direction::In, line);
-                }
-                self.line(line);
-            }
-            Frame::Oversize { head } => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.oversize(Direction::In, head);
-                }
-                self.oversize(head);
-            }
+            Frame::Line(line) => match std::str::from_utf8(line) {
+                Ok(line) => self.message(read_text::<N>(line), |at| RawResult::from(&line[at])),
+                Err(_) => self.noise(),
+            },
+            Frame::Large(line) => match String::from_utf8(line) {
+                Ok(line) => self.message(read_text::<N>(&line), |at| RawResult::within(line, at)),
+                Err(_) => self.noise(),
+            },
+            Frame::Oversize { head } => self.oversize(head),
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
-        match read_message::<N>(line) {
+    fn message(&mut self, message: Message<N::Item>, result: impl FnOnce(Range<usize>) -> RawResult) {
+        match message {
             Message::Notification(item) => self.batch.push(item),
             Message::Uninteresting => {}
-            Message::Answer { id, answer } => self.complete(id, Fate::Answered(answer)),
+            Message::Answer { id, answer } => {
+                let fate = match answer {
+                    Answer::Result(at) => Fate::Result(result(at)),
+                    Answer::Error(error) => Fate::Error(error),
+                    Answer::Unreadable => Fate::Unreadable,
+                };
+                self.complete(id, fate);
+            }
             Message::Malformed { method, params } => {
                 self.connection.counters.malformed.add_one();
                 self.flush();
@@ -365,8 +397,12 @@ impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
                 );
                 self.connection.outbox.push_reply(reply.into_bytes());
             }
-            Message::Noise => self.connection.counters.skipped_lines.add_one(),
+            Message::Noise => self.noise(),
         }
+    }
+
+    fn noise(&self) {
+        self.connection.counters.skipped_lines.add_one();
     }
 
     fn oversize(&mut self, head: &[u8]) {
@@ -389,11 +425,14 @@ impl<N: Notifications, I: Inbound<N>> Dispatch<N, I> {
         }
     }
 
-    fn flush(&mut self) {
-        if !self.batch.is_empty() {
-            self.inbound.notifications(&mut self.batch);
-            self.batch.clear();
+    /// True: there was something to hand out.
+    fn flush(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return false;
         }
+        self.inbound.notifications(&mut self.batch);
+        self.batch.clear();
+        true
     }
 
     fn end(&mut self, ended: Ended) {
@@ -462,6 +501,7 @@ async fn drain(
 fn record_stderr(recorder: &Recorder, frame: &Frame<'_>) {
     match frame {
         Frame::Line(line) => recorder.line(Direction::Err, line),
+        Frame::Large(line) => recorder.line(Direction::Err, line),
         Frame::Oversize { head } => recorder.oversize(Direction::Err, head),
     }
 }

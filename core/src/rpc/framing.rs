@@ -9,14 +9,16 @@ use memchr::memchr;
 /// How much of a line over the limit is kept.
 pub const OVERSIZE_HEAD_BYTES: usize = 4 * 1024;
 
-/// A buffer larger than this is given back once its line is done.
-const KEPT_CAPACITY_BYTES: usize = 256 * 1024;
+/// A buffer larger than this is not kept for the next line: it is given away with its line.
+pub const KEPT_CAPACITY_BYTES: usize = 256 * 1024;
 
 /// What a [`Framer`] finds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A line, without its LF.
     Line(&'a [u8]),
+    /// A line of more than [`KEPT_CAPACITY_BYTES`], without its LF: whoever needs it longer need not copy it.
+    Large(Vec<u8>),
     /// A line over the limit, skipped.
     Oversize {
         /// Its beginning, at most [`OVERSIZE_HEAD_BYTES`].
@@ -116,6 +118,9 @@ impl Frames<'_> {
             return Some(Frame::Oversize { head: &line[..line.len().min(OVERSIZE_HEAD_BYTES)] });
         }
         self.framer.keep(line);
+        if !self.framer.skipping && self.framer.partial.len() > KEPT_CAPACITY_BYTES {
+            return Some(Frame::Large(std::mem::take(&mut self.framer.partial)));
+        }
         self.clear = true;
         if self.framer.skipping {
             return Some(Frame::Oversize { head: &self.framer.partial });
@@ -139,6 +144,7 @@ mod tests {
     fn own(frame: Frame<'_>) -> Owned {
         match frame {
             Frame::Line(line) => Owned::Line(line.to_vec()),
+            Frame::Large(line) => Owned::Line(line),
             Frame::Oversize { head } => Owned::Oversize(head.to_vec()),
         }
     }
@@ -238,9 +244,13 @@ mod tests {
             assert_eq!(framer.feed(&chunk).next(), None);
         }
         let mut frames = framer.feed(b"\n");
-        assert!(matches!(frames.next(), Some(Frame::Line(line)) if line.len() == 40 * 1024 * 1024));
+        assert!(matches!(frames.next(), Some(Frame::Large(line)) if line.len() == 40 * 1024 * 1024));
         assert_eq!(frames.next(), None);
         assert!(framer.held_bytes() <= KEPT_CAPACITY_BYTES);
+        let mut frames = framer.feed(b"next\nnext");
+        assert_eq!(frames.next(), Some(Frame::Line(b"next")));
+        assert_eq!(frames.next(), None);
+        assert_eq!(framer.finish(), Some(Frame::Line(b"next")));
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -56,8 +57,8 @@ pub enum Message<T> {
 /// What a request was answered with.
 #[derive(Debug)]
 pub enum Answer {
-    /// Its result.
-    Result(Box<RawValue>),
+    /// Its result: where it stands in the line.
+    Result(Range<usize>),
     /// An error.
     Error(ErrorObject),
     /// Neither, or an error that is none.
@@ -109,8 +110,11 @@ pub(super) fn read_id(text: &str) -> Option<u64> {
 
 /// Reads one line.
 pub fn read_message<N: Notifications>(line: &[u8]) -> Message<N::Item> {
-    // Checked once for the whole line: the parser then needn't do it for each string.
-    let Ok(line) = std::str::from_utf8(line) else { return Message::Noise };
+    std::str::from_utf8(line).map_or(Message::Noise, read_text::<N>)
+}
+
+/// Reads one line that is text: checked once for all of it, it needn't be for each string.
+pub fn read_text<N: Notifications>(line: &str) -> Message<N::Item> {
     if !line.trim_start_matches([' ', '\t', '\r']).starts_with('{') {
         return Message::Noise;
     }
@@ -122,7 +126,7 @@ pub fn read_message<N: Notifications>(line: &[u8]) -> Message<N::Item> {
 
 fn read_line<N: Notifications>(line: &str) -> Result<Message<N::Item>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
-    let message = deserializer.deserialize_map(Envelope::<N>(PhantomData))?;
+    let message = deserializer.deserialize_map(Envelope::<N>(line, PhantomData))?;
     deserializer.end()?;
     Ok(message)
 }
@@ -223,9 +227,10 @@ impl<'de, N: Notifications> DeserializeSeed<'de> for Params<'_, N> {
     }
 }
 
-struct Envelope<N>(PhantomData<N>);
+/// The message of a line.
+struct Envelope<'a, N>(&'a str, PhantomData<N>);
 
-impl<'de, N: Notifications> Visitor<'de> for Envelope<N> {
+impl<'de, N: Notifications> Visitor<'de> for Envelope<'_, N> {
     type Value = Message<N::Item>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,7 +242,7 @@ impl<'de, N: Notifications> Visitor<'de> for Envelope<N> {
         let mut item: Option<Option<N::Item>> = None;
         let mut params: Option<&'de RawValue> = None;
         let mut id: Option<&'de RawValue> = None;
-        let mut result: Option<Box<RawValue>> = None;
+        let mut result: Option<&'de RawValue> = None;
         let mut error: Option<&'de RawValue> = None;
         while let Some(field) = map.next_key()? {
             match field {
@@ -261,7 +266,7 @@ impl<'de, N: Notifications> Visitor<'de> for Envelope<N> {
         let Some(method) = method else {
             let answer = match (error, result) {
                 (Some(error), _) => serde_json::from_str(error.get()).map_or(Answer::Unreadable, Answer::Error),
-                (None, Some(result)) => Answer::Result(result),
+                (None, Some(result)) => Answer::Result(place(self.0, result.get())),
                 (None, None) if id.is_some() => Answer::Unreadable,
                 (None, None) => return Ok(Message::Noise),
             };
@@ -276,6 +281,12 @@ impl<'de, N: Notifications> Visitor<'de> for Envelope<N> {
         };
         Ok(item.map_or(Message::Uninteresting, Message::Notification))
     }
+}
+
+/// Where a part of a line stands in it.
+fn place(line: &str, part: &str) -> Range<usize> {
+    let from = part.as_ptr() as usize - line.as_ptr() as usize;
+    from..from + part.len()
 }
 
 #[cfg(test)]
@@ -304,7 +315,7 @@ mod tests {
     }
 
     fn read(line: &str) -> Message<Event> {
-        read_message::<Events>(line.as_bytes())
+        read_text::<Events>(line)
     }
 
     #[track_caller]
@@ -357,9 +368,10 @@ mod tests {
 
     #[test]
     fn answers_carry_their_result_as_it_was_written() {
-        match read(r#"{"jsonrpc":"2.0","id":7,"result":{"b":1.0, "a":[]}}"#) {
-            Message::Answer { id: Some(7), answer: Answer::Result(result) } => {
-                assert_eq!(result.get(), r#"{"b":1.0, "a":[]}"#);
+        let line = r#"{"jsonrpc":"2.0","id":7,"result" : {"b":1.0, "a":[]} }"#;
+        match read(line) {
+            Message::Answer { id: Some(7), answer: Answer::Result(at) } => {
+                assert_eq!(&line[at], r#"{"b":1.0, "a":[]}"#);
             }
             other => panic!("{other:?}"),
         }

@@ -137,6 +137,9 @@ fn extend(text: &mut String, offset: u64, next: &str, next_offset: u64) -> bool 
 
 /// The length in UTF-16 units.
 pub(crate) fn utf16_len(text: &str) -> u64 {
+    if text.is_ascii() {
+        return text.len() as u64;
+    }
     // One unit a character, two for those beyond the basic plane, whose first byte alone is 0xF0 or more.
     text.bytes().map(|byte| u64::from((byte & 0xC0) != 0x80) + u64::from(byte >= 0xF0)).sum()
 }

@@ -193,28 +193,24 @@ impl ChatTask {
     }
 
     /// Live events, in order.
-    fn live(&mut self, events: Vec<HarnessEvent>) {
-        let mut fresh = Vec::with_capacity(events.len());
-        let mut wants = Wants::default();
-        for event in events {
+    fn live(&mut self, mut events: Vec<HarnessEvent>) {
+        events.retain(|event| {
             if event.durable {
                 // A duplicate gives nothing, and must not undo what came behind it.
                 if event.sequence <= self.newest {
-                    continue;
+                    return false;
                 }
                 self.newest = event.sequence;
-                self.learn(&event);
+                self.learn(event);
             }
-            fresh.push(event);
-        }
-        if let [stream] = self.streams.as_mut_slice() {
-            wants = stream.live_events(fresh.into_iter());
-        } else {
-            for stream in &mut self.streams {
-                let asked = stream.live_events(fresh.iter().cloned());
-                wants.reload |= asked.reload;
-                wants.context |= asked.context;
+            true
+        });
+        let mut wants = Wants::default();
+        if let Some((last, others)) = self.streams.split_last_mut() {
+            for stream in others {
+                wants |= stream.live_events(events.iter().cloned());
             }
+            wants |= last.live_events(events.into_iter());
         }
         self.leave_where_behind();
         self.want(wants);

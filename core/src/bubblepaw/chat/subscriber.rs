@@ -180,11 +180,9 @@ impl Subscriber {
                 {
                     base.apply(&event);
                 }
-                let wants = projector.project(event, Origin::Live, &mut |event| {
+                all |= projector.project(event, Origin::Live, &mut |event| {
                     full = push_or_keep(&mut batch, stuck, event, full);
                 });
-                all.reload |= wants.reload;
-                all.context |= wants.context;
                 if full {
                     break;
                 }

@@ -135,22 +135,6 @@ shapes! {
     SessionResult {
         session: SessionMeta,
     }
-    /// A session as of `sequence`.
-    SessionStateResult {
-        session: SessionMeta,
-        sequence: u64,
-        messages: Vec<Message>,
-        runs: Vec<Run>,
-        inputs: Vec<Input>,
-        outputs: Vec<Output>,
-        todo: Vec<Todo>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        question: Option<Question>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        children: Option<Vec<Child>>,
-    }
     /// The new title.
     SessionRenameParams {
         session_id: ChatId,
@@ -284,4 +268,23 @@ shapes! {
         key: String,
         value: Value,
     }
+}
+
+/// A session as of `sequence`. `M` is what its messages are read as.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // The fields are the contract's own words; its page explains them.
+pub struct SessionStateResult<M = Vec<Message>> {
+    pub session: SessionMeta,
+    pub sequence: u64,
+    pub messages: M,
+    pub runs: Vec<Run>,
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<Output>,
+    pub todo: Vec<Todo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<Vec<Child>>,
 }
