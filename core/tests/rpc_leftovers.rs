@@ -53,6 +53,7 @@ async fn no_task_thread_descriptor_or_process_is_left() {
         }
     }
     eventually("the threads are gone", || threads().is_empty()).await;
-    eventually("the descriptors and tasks are gone", || (descriptors(), tasks()) == before).await;
+    // At most: what the first one left may have gone only since.
+    eventually("the descriptors and tasks are gone", || descriptors() <= before.0 && tasks() <= before.1).await;
     assert!(pids.iter().all(|&pid| !rpc_support::lives(pid)));
 }

@@ -729,13 +729,10 @@ async fn child_events() {
 
 /// Answers one reload and the look at the context that goes with it, whichever is asked first.
 async fn look(stage: &mut Stage, compactions: Value, view: Value) {
-    stage.state["sequence"] = json!(stage.sequence);
     let asked = stage.host.asked("context.events").await;
     stage.host.answer(&asked, json!({"events": compactions})).await;
     let asked = stage.host.asked("context.view").await;
     stage.host.answer(&asked, view).await;
-    let asked = stage.host.asked("session.state").await;
-    stage.host.answer(&asked, stage.state.clone()).await;
 }
 
 fn compaction(applied: bool) -> Value {

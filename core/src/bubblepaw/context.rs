@@ -1,18 +1,32 @@
 //! The context of a chat: structure, compactions, view and summaries.
 
+use std::sync::Arc;
+
 use super::convert::{self, CHAPTER, EPISODE};
 use super::session::Core;
 use super::wire;
 use crate::error::{KitError, Outcome, Result};
 use crate::model::{
-    ChatId, Compaction, Context, ContextItemKind, ContextStructure, ContextSummary, ContextView, ItemId,
+    ChatId, Compaction, Context, ContextItem, ContextItemKind, ContextStructure, ContextSummary, ContextView, ItemId,
+    Usage,
 };
 
-/// What events are made of: compactions and view.
+/// What events are made of: compactions, and the view without the store sequences of its messages.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ContextState {
     pub(crate) compactions: Vec<Compaction>,
-    pub(crate) view: ContextView,
+    view: ContextView,
+}
+
+/// A look at the context, and the whole view where it is another one than before.
+pub(crate) struct Look {
+    pub(crate) state: ContextState,
+    pub(crate) view: Option<ContextView>,
+}
+
+/// The window that a chat's totals tell.
+pub(crate) fn window(usage: &Option<Usage>) -> Option<u64> {
+    usage.as_ref()?.context.as_ref()?.window
 }
 
 impl ContextState {
@@ -23,9 +37,11 @@ impl ContextState {
 
 impl Core {
     pub(crate) async fn load_context(&self, chat: &ChatId) -> Result<Context> {
-        let params = wire::SessionParams { session_id: chat.clone() };
-        let structure = self.call::<wire::ContextStructure>(params).await?;
-        let ContextState { compactions, view } = self.load_context_state(chat).await?;
+        let params = || wire::SessionParams { session_id: chat.clone() };
+        let structure = self.call::<wire::ContextStructure>(params()).await?;
+        let usage = self.call::<wire::SessionState>(params()).await?.usage.map(convert::usage);
+        let ContextState { compactions, view } = self.load_context_state(chat, window(&usage)).await?;
+        let view = self.with_store_sequences(chat, view).await?;
         let structure = ContextStructure {
             chapters: structure.chapters.into_iter().map(convert::chapter).collect(),
             episodes: structure.episodes.into_iter().map(convert::episode).collect(),
@@ -33,30 +49,45 @@ impl Core {
         Ok(Context { structure, compactions, view })
     }
 
+    /// Looks at the context. Store sequences, which may take the whole history, are asked for only where they are shown:
+    /// where the view changed, or an announced compaction may have been applied.
+    pub(crate) async fn look(
+        &self,
+        chat: &ChatId,
+        window: Option<u64>,
+        before: Option<Arc<ContextState>>,
+        announced: bool,
+    ) -> Result<Look> {
+        let state = self.load_context_state(chat, window).await?;
+        let shown = before.map_or(announced, |before| before.view != state.view);
+        let view = if shown { Some(self.with_store_sequences(chat, state.view.clone()).await?) } else { None };
+        Ok(Look { state, view })
+    }
+
     /// Compactions first: a view that is newer than they are shows no less.
-    pub(crate) async fn load_context_state(&self, chat: &ChatId) -> Result<ContextState> {
+    async fn load_context_state(&self, chat: &ChatId, window: Option<u64>) -> Result<ContextState> {
         let params = || wire::SessionParams { session_id: chat.clone() };
         let events = self.call::<wire::ContextEvents>(params()).await?.events;
         let view = self.call::<wire::ContextView>(params()).await?;
-        let usage = self.call::<wire::SessionState>(params()).await?.usage;
-        let window = usage.and_then(|usage| usage.context?.window).filter(|window| *window >= view.threshold);
-        let mut items: Vec<_> = view.items.into_iter().map(convert::view_item).collect();
-        let messages: Vec<ItemId> = items
-            .iter()
-            .filter(|item| item.kind == ContextItemKind::Message)
-            .map(|item| item.id.as_str().into())
-            .collect();
-        let sequences = self.store_sequences_of(chat, &messages).await?;
-        for item in items.iter_mut().filter(|item| item.kind == ContextItemKind::Message) {
-            item.seq = sequences.get(item.id.as_str()).copied();
-        }
+        let window = window.filter(|window| *window >= view.threshold);
         let view = ContextView {
             threshold: view.threshold,
             window,
             response_reserve: window.map(|window| window - view.threshold),
-            items,
+            items: view.items.into_iter().map(convert::view_item).collect(),
         };
         Ok(ContextState { compactions: events.into_iter().map(convert::compaction).collect(), view })
+    }
+
+    async fn with_store_sequences(&self, chat: &ChatId, mut view: ContextView) -> Result<ContextView> {
+        let is_message = |item: &&mut ContextItem| item.kind == ContextItemKind::Message;
+        let messages: Vec<ItemId> =
+            view.items.iter_mut().filter(is_message).map(|item| item.id.as_str().into()).collect();
+        let sequences = self.store_sequences_of(chat, &messages).await?;
+        for item in view.items.iter_mut().filter(is_message) {
+            item.seq = sequences.get(item.id.as_str()).copied();
+        }
+        Ok(view)
     }
 
     pub(crate) async fn load_summary(&self, chat: &ChatId, kit_id: &str) -> Result<ContextSummary> {

@@ -13,22 +13,6 @@ use crate::model::{
     RunWaiting, ToolFinished, ToolStarted,
 };
 
-/// What a live host event asks for beside the events it gives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Wants {
-    /// A reload of the session's state.
-    pub(crate) reload: bool,
-    /// A look at the context.
-    pub(crate) context: bool,
-}
-
-impl std::ops::BitOrAssign for Wants {
-    fn bitor_assign(&mut self, other: Self) {
-        self.reload |= other.reload;
-        self.context |= other.context;
-    }
-}
-
 /// Whether an event comes as it happens, or out of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -102,9 +86,8 @@ fn provisional_id(run: Option<&RunId>) -> ItemId {
     format!("provisional:{}", run.map_or("", RunId::as_str)).into()
 }
 
-/// What a live event of this type asks for.
-pub(crate) fn wants(data: &EventData) -> Wants {
-    let reload = Wants { reload: true, context: false };
+/// Whether a live event of this type asks for a reload.
+pub(crate) fn wants_reload(data: &EventData) -> bool {
     match data {
         // The user's message is in the state only.
         EventData::RunStarted { .. }
@@ -119,8 +102,9 @@ pub(crate) fn wants(data: &EventData) -> Wants {
         )
         | EventData::ChildRunStateChanged { .. }
         | EventData::SessionSettled {}
-        | EventData::Malformed { .. } => reload,
-        EventData::ContextCompaction { .. } => Wants { reload: true, context: true },
+        // Whether it is applied already, the host's context alone tells.
+        | EventData::ContextCompaction { .. }
+        | EventData::Malformed { .. } => true,
         EventData::HostStateChanged(HostState::Todo(_) | HostState::Question(Some(_)) | HostState::Other { .. })
         | EventData::RunWaitingForQuota { .. }
         | EventData::RunQuotaResumed {}
@@ -132,7 +116,7 @@ pub(crate) fn wants(data: &EventData) -> Wants {
         | EventData::ApprovalRequested { .. }
         | EventData::ApprovalResolved { .. }
         | EventData::OutputRecord { .. }
-        | EventData::Unknown { .. } => Wants::default(),
+        | EventData::Unknown { .. } => false,
     }
 }
 
@@ -174,14 +158,14 @@ impl Projector {
 
     /// Projects one host event, giving each kit event to `give`. A durable event that was delivered already gives
     /// nothing. What it asks for counts for live events only: a replay is followed by one reload anyway.
-    pub(crate) fn project(&mut self, event: HarnessEvent, origin: Origin, give: &mut impl FnMut(Event)) -> Wants {
+    pub(crate) fn project(&mut self, event: HarnessEvent, origin: Origin, give: &mut impl FnMut(Event)) -> bool {
         if !event.durable {
             return self.transients(event, give);
         }
         if self.cursor.covers_whole(event.sequence) || event.sequence > sequence::MAX_HOST_SEQUENCE {
-            return Wants::default();
+            return false;
         }
-        let mut asked = wants(&event.data);
+        let mut asked = wants_reload(&event.data);
         match &event.data {
             EventData::RunStarted { .. } => {
                 self.text.run_started(event.run_id.as_ref());
@@ -208,12 +192,12 @@ impl Projector {
             give(self.doubt(GapReason::Mismatch));
         }
         if origin == Origin::Replay {
-            asked = Wants::default();
+            asked = false;
         }
         asked
     }
 
-    fn transients(&mut self, event: HarnessEvent, give: &mut impl FnMut(Event)) -> Wants {
+    fn transients(&mut self, event: HarnessEvent, give: &mut impl FnMut(Event)) -> bool {
         let (chat, seq) = (&self.chat, sequence::kit_final(self.cursor.host));
         let (run, at) = (&event.run_id, event.at);
         let mut emit = |kind: EventKind| {
@@ -223,7 +207,7 @@ impl Projector {
             Shown::Delta { message_id, offset, text } => emit(MessageDelta { message_id, offset, text }.into()),
             Shown::Mismatch => emit(Gap { reason: GapReason::Mismatch, lost: false, snapshot_seq: None }.into()),
         };
-        let reload = match event.data {
+        match event.data {
             EventData::ModelRequest {} => self.text.model_request(run.as_ref(), &mut show),
             EventData::TextDelta { text } => {
                 self.text.delta(run.as_ref(), text, &mut show);
@@ -231,14 +215,13 @@ impl Projector {
             }
             EventData::Paragraph { text } => self.text.paragraph(run.as_ref(), &text, &mut show),
             _ => {
-                let (asked, run) = (wants(&event.data), run.clone());
+                let (asked, run) = (wants_reload(&event.data), run.clone());
                 for (_, kind) in kinds(event).into_iter().flatten() {
                     give(Event { chat: chat.clone(), seq, durable: false, run: run.clone(), at, kind });
                 }
-                return asked;
+                asked
             }
-        };
-        Wants { reload, context: false }
+        }
     }
 }
 
@@ -344,7 +327,7 @@ mod tests {
             data: EventData::Malformed { event_type: "tool_started".into() },
         };
         let mut events = Vec::new();
-        assert!(projector.project(event, Origin::Live, &mut |event| events.push(event)).reload);
+        assert!(projector.project(event, Origin::Live, &mut |event| events.push(event)));
         assert_eq!(events.len(), 1);
         assert!(matches!(&events[0].kind, EventKind::Gap(Gap { reason: GapReason::Mismatch, lost: false, .. })));
         assert_eq!(projector.cursor, Cursor::whole(5));

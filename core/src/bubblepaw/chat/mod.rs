@@ -17,11 +17,10 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::context::ContextState;
+use super::context::{ContextState, Look, window};
 use super::diff::{Change, diff};
 use super::inbox::{Inbox, Mail};
 use super::known::{Known, KnownItems, Recent};
-use super::project::Wants;
 use super::sequence;
 use super::session::{Core, Page};
 use super::snapshot::View;
@@ -39,7 +38,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
 type Probing = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
-type Looking = Pin<Box<dyn Future<Output = Result<ContextState>> + Send>>;
+type Looking = Pin<Box<dyn Future<Output = Result<Look>> + Send>>;
 
 /// A reload whose diff waits until everything up to it is delivered.
 struct Held {
@@ -67,8 +66,9 @@ pub(crate) struct ChatTask {
     probing: Option<Probing>,
     pages: FuturesUnordered<Fetching>,
     looking: Option<Looking>,
-    look_again: bool,
-    context: Option<ContextState>,
+    /// A look at the context is due, with the window that the newest state tells.
+    look_with: Option<Option<u64>>,
+    context: Option<Arc<ContextState>>,
     /// Compactions that events told of, until the host shows them as applied.
     announced: HashSet<String>,
 }
@@ -92,7 +92,7 @@ impl ChatTask {
             probing: None,
             pages: FuturesUnordered::new(),
             looking: None,
-            look_again: false,
+            look_with: None,
             context: None,
             announced: HashSet::new(),
         };
@@ -135,16 +135,16 @@ impl ChatTask {
             return;
         }
         let (core, chat) = (&self.core, &self.chat);
-        let reloads = self.reloads.begin_if_due(|| {
+        self.reloads.begin_if_due(|| {
             let (core, chat) = (core.clone(), chat.clone());
             Box::pin(async move { core.load_view(&chat).await })
         });
-        // What the model sees changes with the state: a late compaction is applied without an event of its own.
-        self.look_again |= reloads && self.core.has_context();
-        if self.look_again && self.looking.is_none() {
-            self.look_again = false;
-            let (core, chat) = (core.clone(), chat.clone());
-            self.looking = Some(Box::pin(async move { core.load_context_state(&chat).await }));
+        if self.looking.is_none()
+            && let Some(window) = self.look_with.take()
+        {
+            let (core, chat, before) = (core.clone(), chat.clone(), self.context.clone());
+            let announced = !self.announced.is_empty();
+            self.looking = Some(Box::pin(async move { core.look(&chat, window, before, announced).await }));
         }
     }
 
@@ -154,7 +154,7 @@ impl ChatTask {
                 Mail::Live(events) => self.live(events),
                 Mail::Lost => self.lost(),
                 Mail::Attach(stream) => self.attach(*stream),
-                Mail::Refresh => self.want(Wants { reload: true, context: false }),
+                Mail::Refresh => drop(self.reloads.want()),
                 Mail::Down => self.down(),
                 Mail::Up => self.up(),
                 Mail::Over(error) => {
@@ -171,10 +171,6 @@ impl ChatTask {
         stream.id = self.next_id;
         self.next_id += 1;
         stream.sink.notify_when_drained(self.drained.clone());
-        if self.streams.is_empty() && self.context.is_none() && self.core.has_context() {
-            // What the model sees now: later looks are held against it.
-            self.look_again = true;
-        }
         match &mut stream.mode {
             Mode::Starting { reload } => {
                 *reload = self.reloads.want();
@@ -205,15 +201,17 @@ impl ChatTask {
             }
             true
         });
-        let mut wants = Wants::default();
+        let mut wants_reload = false;
         if let Some((last, others)) = self.streams.split_last_mut() {
             for stream in others {
-                wants |= stream.live_events(events.iter().cloned());
+                wants_reload |= stream.live_events(events.iter().cloned());
             }
-            wants |= last.live_events(events.into_iter());
+            wants_reload |= last.live_events(events.into_iter());
         }
         self.leave_where_behind();
-        self.want(wants);
+        if wants_reload {
+            self.reloads.want();
+        }
     }
 
     /// What a fresh durable event tells the chat's live streams.
@@ -258,15 +256,6 @@ impl ChatTask {
         }
     }
 
-    fn want(&mut self, wants: Wants) {
-        if wants.reload {
-            self.reloads.want();
-        }
-        if wants.context && self.core.has_context() {
-            self.look_again = true;
-        }
-    }
-
     /// Live events were lost, here or by the host.
     fn lost(&mut self) {
         let known = self.known.take();
@@ -285,7 +274,7 @@ impl ChatTask {
         self.pages.clear();
         self.probing = None;
         self.looking = None;
-        self.look_again = self.core.has_context();
+        self.look_with = None;
         self.reloads.interrupt();
         self.held = None;
         let known = self.known.take();
@@ -327,9 +316,6 @@ impl ChatTask {
                 }
                 // The one that was just asked for begins after all that came.
                 stream.wants_reload_at = None;
-                if std::mem::take(&mut stream.wants_context) {
-                    self.look_again = self.core.has_context();
-                }
             }
         }
     }
@@ -390,6 +376,10 @@ impl ChatTask {
                 if let Some(mail) = self.inbox.try_take() {
                     self.mail(mail);
                 }
+                if self.core.has_context() {
+                    // What the model sees changes with the state: a late compaction is applied without an event of its own.
+                    self.look_with = Some(window(&view.snapshot.usage));
+                }
                 self.place(number, &view);
                 self.held = Some(Held { number, view, until: Instant::now() + SETTLE_TIME });
                 self.diff_if_delivered();
@@ -412,7 +402,12 @@ impl ChatTask {
                 Mode::Starting { reload } if *reload <= number => {
                     let base = match stream.start_at(view.host_sequence) {
                         // It starts below the snapshot: what changed in between is news to its app.
-                        Some(run) => Known::unknown(KnownItems::BeforeRun(run)),
+                        Some(run) => {
+                            let mut known = Known::unknown(KnownItems::BeforeRun(run));
+                            // A title hardly changes in that moment, and would look like a rename each time.
+                            known.title = Some(view.snapshot.chat.title.clone());
+                            known
+                        }
                         None => Known::of(view, None, &Recent::default()),
                     };
                     stream.base = Some(base);
@@ -440,9 +435,9 @@ impl ChatTask {
                 Some(Next::Reload) => {
                     let stream = &mut self.streams[index];
                     stream.diffs_from = number;
-                    let context = std::mem::take(&mut stream.wants_context);
-                    let reload = stream.wants_reload_at.take().is_some_and(|at| at > view.host_sequence);
-                    self.want(Wants { reload, context });
+                    if stream.wants_reload_at.take().is_some_and(|at| at > view.host_sequence) {
+                        self.reloads.want();
+                    }
                 }
                 Some(next) => self.go_on(index, next),
                 None => {}
@@ -550,40 +545,32 @@ impl ChatTask {
     }
 
     /// What the model sees was looked at.
-    fn looked(&mut self, context: Result<ContextState>) {
+    fn looked(&mut self, look: Result<Look>) {
         self.looking = None;
-        let Ok(now) = context else {
-            // The next compaction asks again; a chat's other events don't depend on it.
+        let Ok(Look { state, view }) = look else {
+            // The next reload looks again; a chat's other events don't depend on it.
             return;
         };
         let before = self.context.as_ref();
         let announced = &mut self.announced;
-        let applied: Vec<_> = now
-            .compactions
-            .iter()
-            .filter(|compaction| compaction.applied)
-            .filter(|compaction| {
-                let known = before.is_some_and(|before| before.is_applied(&compaction.id));
-                let told = announced.remove(&compaction.id);
-                !known && (told || before.is_some())
-            })
-            .cloned()
-            .collect();
-        let changed = match before {
-            Some(before) => before.view != now.view,
-            None => !applied.is_empty(),
-        };
+        let mut applied: Vec<_> = state.compactions.iter().filter(|compaction| compaction.applied).collect();
+        applied.retain(|compaction| {
+            let told = announced.remove(&compaction.id);
+            let known = before.is_some_and(|before| before.is_applied(&compaction.id));
+            !known && (told || before.is_some())
+        });
+        // The first look shows what is; what an announced compaction made of it is news all the same.
+        let view = view.filter(|_| before.is_some() || !applied.is_empty());
         for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
             for compaction in &applied {
-                let event = stream.projector.transient(CompactionUpdated { compaction: compaction.clone() }, None);
-                stream.tell(event);
+                let compaction = (*compaction).clone();
+                stream.tell(stream.projector.transient(CompactionUpdated { compaction }, None));
             }
-            if changed {
-                let event = stream.projector.transient(ContextChanged { view: now.view.clone() }, None);
-                stream.tell(event);
+            if let Some(view) = &view {
+                stream.tell(stream.projector.transient(ContextChanged { view: view.clone() }, None));
             }
         }
-        self.context = Some(now);
+        self.context = Some(Arc::new(state));
     }
 }
 

@@ -29,16 +29,14 @@ impl Reloads {
         self.begun + 1
     }
 
-    /// Begins the one that is wanted, where it is time. True: it began.
-    pub(crate) fn begin_if_due(&mut self, load: impl FnOnce() -> Loading) -> bool {
+    /// Begins the one that is wanted, where it is time.
+    pub(crate) fn begin_if_due(&mut self, load: impl FnOnce() -> Loading) {
         let due = self.not_before.is_none_or(|time| time <= Instant::now());
-        let begins = self.wanted && self.running.is_none() && due;
-        if begins {
+        if self.wanted && self.running.is_none() && due {
             self.wanted = false;
             self.begun += 1;
             self.running = Some((Instant::now(), load()));
         }
-        begins
     }
 
     /// When to look again.

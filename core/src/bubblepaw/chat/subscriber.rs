@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::bubblepaw::inbox::event_bytes;
 use crate::bubblepaw::known::{Known, KnownItems};
-use crate::bubblepaw::project::{Origin, Projector, Wants};
+use crate::bubblepaw::project::{Origin, Projector};
 use crate::bubblepaw::sequence::Cursor;
 use crate::bubblepaw::wire::HarnessEvent;
 use crate::model::{ChatId, Event, GapReason};
@@ -100,9 +100,7 @@ pub(crate) struct Subscriber {
     confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
-    /// Whether an event that came while it was not live asked for a look at the context.
-    pub(crate) wants_context: bool,
-    /// The highest host sequence of such an event that asked for a reload: one as of an earlier sequence won't do.
+    /// The highest host sequence of an event that came while it was not live and asked for a reload: one as of an earlier sequence won't do.
     pub(crate) wants_reload_at: Option<u64>,
 }
 
@@ -140,7 +138,6 @@ impl Subscriber {
             met_any: false,
             confirms: None,
             diffs_from: u64::MAX,
-            wants_context: false,
             wants_reload_at: None,
         }
     }
@@ -154,17 +151,17 @@ impl Subscriber {
     }
 
     /// A live event of the host's. Gives what it asks for.
-    pub(crate) fn live_event(&mut self, event: HarnessEvent) -> Wants {
+    pub(crate) fn live_event(&mut self, event: HarnessEvent) -> bool {
         if !self.is_live() {
             self.pending.add(&event, self.limits);
-            return Wants::default();
+            return false;
         }
         self.deliver(event, Origin::Live)
     }
 
     /// Several at once, with one lock and one wake-up.
-    pub(crate) fn live_events(&mut self, events: impl Iterator<Item = HarnessEvent>) -> Wants {
-        let mut all = Wants::default();
+    pub(crate) fn live_events(&mut self, events: impl Iterator<Item = HarnessEvent>) -> bool {
+        let mut all = false;
         let mut events = events.peekable();
         while events.peek().is_some() {
             if !self.is_live() {
@@ -196,7 +193,7 @@ impl Subscriber {
         all
     }
 
-    fn deliver(&mut self, event: HarnessEvent, origin: Origin) -> Wants {
+    fn deliver(&mut self, event: HarnessEvent, origin: Origin) -> bool {
         if event.durable
             && !self.projector.cursor.covers_whole(event.sequence)
             && let Some(base) = &mut self.base
@@ -205,9 +202,6 @@ impl Subscriber {
                 base.begin_news_at(run);
             }
             base.apply(&event);
-        }
-        if origin == Origin::Replay {
-            self.wants_context |= matches!(event.data, crate::bubblepaw::wire::EventData::ContextCompaction { .. });
         }
         let Subscriber { sink, projector, stuck, .. } = self;
         let mut batch = sink.batch();
@@ -357,8 +351,7 @@ impl Subscriber {
             // A transient event says nothing of what a snapshot has.
             let at = if event.durable { event.sequence } else { u64::MAX };
             let wants = self.live_event(event);
-            self.wants_context |= wants.context;
-            if wants.reload {
+            if wants {
                 self.wants_reload_at = self.wants_reload_at.max(Some(at));
             }
         }
