@@ -20,9 +20,9 @@ pub(crate) enum Job {
     /// Reads a blast through the kit.
     KitEvents(Script),
     /// Reads a session's state into its wire types, out of memory.
-    FloorSnapshot(Script),
+    FloorSnapshot { script: Script, earlier: u32 },
     /// Loads a chat.
-    KitSnapshot(Script),
+    KitSnapshot { script: Script, earlier: u32 },
     /// Replays a chat's history.
     Replay(Script),
     /// Bare lines and the kit's calls, in turn.
@@ -41,10 +41,10 @@ pub(crate) fn run(job: Job) -> Result<()> {
         Job::RawBytes(script) => vec![floor::raw_bytes(script)?],
         Job::FloorEvents(script) => vec![floor::events(script)?],
         Job::KitEvents(script) => vec![kit::run(measures::events::kit(script))?],
-        Job::FloorSnapshot(script) => vec![measures::snapshot::floor(script)?],
-        Job::KitSnapshot(script) => vec![kit::run(measures::snapshot::kit(script))?],
+        Job::FloorSnapshot { script, earlier } => vec![measures::snapshot::floor(script, earlier)?],
+        Job::KitSnapshot { script, earlier } => vec![kit::run(measures::snapshot::kit(script, earlier))?],
         Job::Replay(script) => vec![kit::run(measures::replay::kit(script))?],
-        Job::RoundTrips { rounds, trips, .. } => kit::run(measures::round_trip::both(rounds, trips))?,
+        Job::RoundTrips { rounds, trips, .. } => kit::run(measures::round_trip::all(rounds, trips))?,
         Job::Busy { script, stalled } => vec![kit::run(measures::stalled::kit(script, stalled))?],
     };
     println!("{}", serde_json::to_string(&samples)?);

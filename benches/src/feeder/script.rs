@@ -1,5 +1,6 @@
 //! What a feeder has to tell, made from a few numbers, so that both sides of a figure get the very same bytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
@@ -283,16 +284,15 @@ impl Prepared {
         &kept[..kept.partition_point(|kept| kept.end <= written)]
     }
 
-    /// A session's state, as of what was written.
-    pub(super) fn state(&self, chat: &str, written: usize, line: &mut Vec<u8>) -> Result<()> {
+    /// A session's state, as of what was written: what stands before the messages, these, and what stands behind.
+    pub(super) fn state(&self, chat: &str, written: usize) -> [Cow<'_, str>; 3] {
         let sequence = self.sent(chat, written).last().map_or(0, |last| last.sequence);
         let at = time();
-        write!(
-            line,
-            r#"{{"session":{{"session_id":"{chat}","title":"A chat","created_at":"{at}","updated_at":"{at}"}},"sequence":{sequence},"messages":{},"runs":[],"inputs":[],"outputs":[],"todo":[]}}"#,
-            self.state
-        )?;
-        Ok(())
+        let head = format!(
+            r#"{{"session":{{"session_id":"{chat}","title":"A chat","created_at":"{at}","updated_at":"{at}"}},"sequence":{sequence},"messages":"#
+        );
+        let tail = r#","runs":[],"inputs":[],"outputs":[],"todo":[]}"#;
+        [head.into(), self.state.as_str().into(), tail.into()]
     }
 
     /// A page of a session's events.
@@ -343,9 +343,8 @@ mod tests {
         prepared.page("chat-0", HISTORY_FROM_THE_START, 0, 2, &mut line).unwrap();
         let page: kitport::bubblepaw::wire::EventsAfterResult = serde_json::from_slice(&line).unwrap();
         assert!(page.events.len() == 2 && page.has_more);
-        line.clear();
-        prepared.state("chat-0", third, &mut line).unwrap();
-        let state: kitport::bubblepaw::wire::SessionStateResult = serde_json::from_slice(&line).unwrap();
+        let state = prepared.state("chat-0", third).concat();
+        let state: kitport::bubblepaw::wire::SessionStateResult = serde_json::from_str(&state).unwrap();
         assert_eq!(state.sequence, 3);
     }
 }

@@ -65,7 +65,14 @@ impl Writer {
             "initialize" => line.extend_from_slice(
                 br#"{"protocol_version":"0.1","host":{"name":"feeder","version":"1"},"features":[],"workspace":{"path":"/"}}"#,
             ),
-            "session.state" => self.prepared.state(&params.session_id, self.written, line)?,
+            "session.state" => {
+                // It may be large: it is not put together first.
+                self.stdout.write_all(line)?;
+                line.clear();
+                for part in self.prepared.state(&params.session_id, self.written) {
+                    self.stdout.write_all(part.as_bytes())?;
+                }
+            }
             "events.after" => {
                 self.prepared.page(&params.session_id, self.written, params.after, params.limit, line)?;
             }

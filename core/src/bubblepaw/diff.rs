@@ -101,7 +101,7 @@ impl Diff<'_> {
                 news = news || item.run() == Some(first);
             }
             let is_news = match &self.known.items {
-                KnownItems::Exactly(hashes) => hashes.get(item.id()) != Some(&item_hash(item)),
+                KnownItems::Exactly(hashes) => !hashes.contains(&item_hash(item)),
                 KnownItems::BeforeRun(_) | KnownItems::Nothing => news,
             };
             if is_news && !self.known.told_items.contains(item.id()) {

@@ -1,4 +1,4 @@
-//! What a stream's app is known to know: ids and hashes, not a second copy. Pure.
+//! What a stream's app is known to know: hashes and a few ids, not a second copy. Pure.
 //!
 //! It begins as of a snapshot, or unknown, and durable events change it as they are delivered. A diff holds it against
 //! a newer snapshot.
@@ -99,8 +99,9 @@ fn keys(event: &HarnessEvent) -> Vec<Key> {
 /// Which items of a snapshot are known.
 #[derive(Debug, Clone)]
 pub(crate) enum KnownItems {
-    /// These, with the hashes of their texts. Shared: a chat may have many streams.
-    Exactly(Arc<HashMap<ItemId, u64, RandomState>>),
+    /// Those with these hashes. Shared: a chat may have many streams. Hashes alone, because an id kept here would keep a
+    /// small piece of a large snapshot's memory from being used again as a whole.
+    Exactly(Arc<HashSet<u64, RandomState>>),
     /// All before the first one of this run; all, where it is none.
     BeforeRun(Option<RunId>),
     /// None.
@@ -159,7 +160,7 @@ impl Known {
     /// As of a snapshot, with what durable events changed since.
     pub(crate) fn of(view: &View, run_model: Option<String>, recent: &Recent) -> Self {
         let snapshot = &view.snapshot;
-        let items = snapshot.items.iter().map(|item| (item.id().clone(), item_hash(item))).collect();
+        let items = snapshot.items.iter().map(item_hash).collect();
         let active = snapshot.runs.iter().filter(|run| run.status.is_active());
         let children = snapshot.children.iter().map(|child| {
             let question = child.question.as_ref().map(|question| question.id.clone());
@@ -245,9 +246,10 @@ impl Known {
     }
 }
 
-/// A hash of what an item shows.
+/// A hash of an item's id and of what it shows.
 pub(crate) fn item_hash(item: &Item) -> u64 {
-    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    let mut hasher = foldhash::quality::FixedState::default().build_hasher();
+    item.id().hash(&mut hasher);
     match item {
         Item::UserMessage(m) | Item::AssistantMessage(m) | Item::SystemMessage(m) => m.text.hash(&mut hasher),
         Item::OtherMessage(m) => (&m.role, &m.text).hash(&mut hasher),
