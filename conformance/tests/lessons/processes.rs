@@ -356,7 +356,7 @@ async fn close_during_restarts_ends_them() {
     let folder = tempfile::tempdir().unwrap();
     let flag = folder.path().join("flag");
     let script = format!(
-        "if [ -e {0} ]; then sleep 600; fi; touch {0}; {1}",
+        "if [ -e {0} ]; then exec sleep 600; fi; touch {0}; {1}",
         flag.display(),
         r#"read hello; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol_version":"0.1","host":{"name":"sh","version":"1"},"features":[],"workspace":{"path":"/"}}}'; exit 1"#
     );
@@ -366,7 +366,7 @@ async fn close_during_restarts_ends_them() {
     let events = backend.events(&"s".into(), None);
     let connection = backend.connection();
     while connection.next().await.unwrap().unwrap().status != ConnectionStatus::Restarting {}
-    only(&mark).await;
+    eventually("the next host is started", || !marked(&mark).is_empty()).await;
     backend.close().await;
     nobody_left(&mark).await;
     let (_, error) = rest(&events).await;
