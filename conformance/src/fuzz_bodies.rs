@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use kitport::ChatReader;
 use kitport::bubblepaw::Options;
 use kitport::model::{EventKind, Seq};
-use kitport::rpc::framing::{Frame, Framer, OVERSIZE_HEAD_BYTES};
+use kitport::rpc::framing::{Frame, Framer, KEPT_CAPACITY_BYTES, OVERSIZE_HEAD_BYTES};
 use kitport::rpc::head::read_head;
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ impl From<Frame<'_>> for Owned {
     fn from(frame: Frame<'_>) -> Self {
         match frame {
             Frame::Line(line) => Owned::Line(line.to_vec()),
+            Frame::Large(line) => Owned::Line(line),
             Frame::Oversize { head } => Owned::Oversize(head.to_vec()),
         }
     }
@@ -29,16 +30,27 @@ impl From<Frame<'_>> for Owned {
 
 /// Any bytes in any pieces: the frames are those of the definition, and an unfinished line holds no more than its limit.
 ///
-/// The first two bytes choose the limit, the third how the rest is cut.
+/// The first two bytes choose the limit, the third how the rest is cut. With the highest bit of the limit, lines are large:
+/// the first few of one byte stand for many.
 pub fn framing(data: &[u8]) {
     let [low, high, cut, bytes @ ..] = data else { return };
-    let limit = usize::from(u16::from_le_bytes([*low, *high])) % 8192;
+    let large = high & 0x80 != 0;
+    let scale = if large { KEPT_CAPACITY_BYTES / 4096 } else { 1 };
+    let limit = usize::from(u16::from_le_bytes([*low, *high])) % 8192 * scale;
+    let stretched;
+    let bytes = match large {
+        true => {
+            stretched = stretch(bytes);
+            &stretched
+        }
+        false => bytes,
+    };
     let mut framer = Framer::new(limit);
     let mut frames = Vec::new();
     let (mut rest, mut random) = (bytes, u32::from(*cut) | 1);
     while !rest.is_empty() {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let size = ((random >> 20) as usize % (usize::from(*cut) + 1) + 1).min(rest.len());
+        let size = ((random >> 20) as usize % (usize::from(*cut) + 1) * scale + 1).min(rest.len());
         let (piece, after) = rest.split_at(size);
         rest = after;
         let mut found = framer.feed(piece);
@@ -67,6 +79,20 @@ pub fn framing(data: &[u8]) {
             Owned::Line(bytes) | Owned::Oversize(bytes) => drop(read_head(bytes)),
         }
     }
+}
+
+/// Makes the first few bytes of one kind long.
+fn stretch(bytes: &[u8]) -> Vec<u8> {
+    const LONG: u8 = b'L';
+    const MOST: usize = 3;
+    let mut out = Vec::new();
+    let mut left = MOST;
+    for byte in bytes {
+        let many = *byte == LONG && left > 0;
+        left -= usize::from(many);
+        out.resize(out.len() + if many { KEPT_CAPACITY_BYTES + 1 } else { 1 }, *byte);
+    }
+    out
 }
 
 /// Any lines of a host as they come, then events of the contract's types with any content: nothing panics, durable

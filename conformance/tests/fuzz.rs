@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn any_bytes_in_any_pieces_are_framed(
         head in any::<[u8; 3]>(),
-        bytes in prop::collection::vec(prop_oneof![4 => any::<u8>(), 1 => Just(b'\n')], 0..3000),
+        bytes in prop::collection::vec(prop_oneof![40 => any::<u8>(), 10 => Just(b'\n'), 1 => Just(b'L')], 0..3000),
     ) {
         framing(&[&head[..], &bytes].concat());
     }
