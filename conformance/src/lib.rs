@@ -1,5 +1,11 @@
 //! What the tests share: a host to test with, as a child process or in this one, and streams gathered into lists.
 
+pub mod byte_host;
+pub mod fuzz_bodies;
+pub mod oracle;
+pub mod pieces;
+#[cfg(target_os = "linux")]
+pub mod procs;
 pub mod raw_host;
 pub mod scenario;
 
@@ -55,4 +61,46 @@ pub async fn rest(events: &EventStream) -> (Vec<Event>, Option<KitError>) {
             None => return (gathered, None),
         }
     }
+}
+
+/// A command for a shell that shakes hands and then runs `script`: the smallest host there is.
+pub fn shell_host(script: &str) -> HostCommand {
+    HostCommand::new("sh").args(["-c", &format!("{SHELL_HANDSHAKE}{script}")])
+}
+
+/// Answers the first request, which is the handshake with the id 1.
+const SHELL_HANDSHAKE: &str = r#"read hello; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol_version":"0.1","host":{"name":"sh","version":"1"},"features":[],"workspace":{"path":"/"}}}'; "#;
+
+/// The durable ones.
+pub fn durable(events: &[Event]) -> Vec<Event> {
+    events.iter().filter(|event| event.durable).cloned().collect()
+}
+
+/// Panics where durable sequences don't rise.
+pub fn assert_rising(events: &[Event]) {
+    let mut last = None;
+    for event in events.iter().filter(|event| event.durable) {
+        assert!(last < Some(event.seq), "{:?} after {last:?}", event.seq);
+        last = Some(event.seq);
+    }
+}
+
+/// Waits until it is so; panics with `what` where that never comes.
+pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < NEVER, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The seed of a test that plays with chance: its own, or the one in `KITPORT_SEED` to play a failure again.
+pub fn seed() -> u64 {
+    let chosen = std::env::var("KITPORT_SEED").ok().map(|seed| seed.parse().expect("KITPORT_SEED is a number"));
+    chosen.unwrap_or_else(|| u64::from(std::process::id()))
+}
+
+/// Whether the tests may take long, by `KITPORT_LONG`.
+pub fn long() -> bool {
+    std::env::var_os("KITPORT_LONG").is_some()
 }

@@ -98,6 +98,11 @@ impl Inbox {
         }
     }
 
+    /// All mail that is there.
+    pub(crate) fn take_now(&self) -> VecDeque<Mail> {
+        std::mem::take(&mut self.lock().mail)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().mail.is_empty()
     }

@@ -1,6 +1,6 @@
 //! From a connection to the chats: who gets which notification. Called from the reading task, so nothing here waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,16 +54,18 @@ impl Router {
 
     /// Hands mail to a chat's task, which `start` starts where there is none.
     pub(crate) fn deliver_or_start(&self, chat: &ChatId, mail: Mail, start: impl FnOnce(Arc<Inbox>)) {
-        let mut chats = self.chats();
-        match chats.get(chat) {
-            Some(inbox) => inbox.push(mail),
-            None => {
-                let inbox = Arc::new(Inbox::default());
-                inbox.push(mail);
-                chats.insert(chat.clone(), inbox.clone());
-                start(inbox);
+        let inbox = {
+            let mut chats = self.chats();
+            if let Some(inbox) = chats.get(chat) {
+                return inbox.push(mail);
             }
-        }
+            let inbox = Arc::new(Inbox::default());
+            inbox.push(mail);
+            chats.insert(chat.clone(), inbox.clone());
+            inbox
+        };
+        // Not under the lock: where the runtime has ended the task is dropped at once, and takes its leave here.
+        start(inbox);
     }
 
     /// Hands mail to a chat's task, if there is one.
@@ -88,6 +90,15 @@ impl Router {
             chats.remove(chat);
         }
         true
+    }
+
+    /// A task is dropped, at its end or in the middle: gives the mail that it will not read. Later mail finds no inbox.
+    pub(crate) fn abandon(&self, chat: &ChatId, inbox: &Arc<Inbox>) -> VecDeque<Mail> {
+        let mut chats = self.chats();
+        if chats.get(chat).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
+            chats.remove(chat);
+        }
+        inbox.take_now()
     }
 
     /// Live events of all chats may have been lost.

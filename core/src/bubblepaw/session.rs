@@ -149,13 +149,8 @@ impl Core {
             closing: watch::Sender::new(false),
             unsupervised: watch::Sender::new(false),
         });
-        runtime.spawn({
-            let core = core.clone();
-            async move {
-                supervise(&core, ends).await;
-                core.unsupervised.send_replace(true);
-            }
-        });
+        let supervised = Supervised(core.clone());
+        runtime.spawn(async move { supervise(&supervised.0, ends).await });
         core
     }
 
@@ -446,4 +441,15 @@ fn read_page(answer: &RawResult) -> Result<wire::EventsAfterResult> {
     let raw: RawPage<'_> = serde_json::from_str(answer.get()).map_err(unreadable)?;
     let events = raw.events.into_iter().map(lenient_event).collect::<Result<_, _>>().map_err(unreadable)?;
     Ok(wire::EventsAfterResult { events, has_more: raw.has_more, resync: raw.resync })
+}
+
+/// Ends the backend when its supervisor is gone, also where the runtime ended in the middle or before it ever ran: nothing
+/// stays open that nobody serves. After another end it changes nothing.
+struct Supervised(Arc<Core>);
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.0.over(None);
+        self.0.unsupervised.send_replace(true);
+    }
 }

@@ -574,6 +574,24 @@ impl ChatTask {
     }
 }
 
+impl Drop for ChatTask {
+    fn drop(&mut self) {
+        // Also where the runtime ended in the middle, or before the task ever ran: no stream waits for it for ever, not
+        // even one that only asked to be attached.
+        let mail = self.core.router().abandon(&self.chat, &self.inbox);
+        let mut error = std::thread::panicking().then(|| KitError::failed("following the chat's events failed"));
+        let mut streams = std::mem::take(&mut self.streams);
+        for mail in mail {
+            match mail {
+                Mail::Attach(stream) => streams.push(*stream),
+                Mail::Over(over) => error = error.or(over),
+                _ => {}
+            }
+        }
+        streams.into_iter().for_each(|stream| stream.end(error.clone()));
+    }
+}
+
 /// Tells that durable events are gone, and goes on after the fresh snapshot.
 fn go_on_after(stream: &mut Subscriber, reason: GapReason, view: &View, snapshot_seq: Seq) -> Next {
     stream.projector.cursor = sequence::Cursor::whole(view.host_sequence);
