@@ -1,10 +1,11 @@
 //! The context of a chat: structure, compactions, view and summaries.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::convert::{self, CHAPTER, EPISODE};
 use super::session::Core;
-use super::wire;
+use super::wire::{self, EventData, HarnessEvent};
 use crate::error::{KitError, Outcome, Result};
 use crate::model::{
     ChatId, Compaction, Context, ContextItem, ContextItemKind, ContextStructure, ContextSummary, ContextView, ItemId,
@@ -18,10 +19,54 @@ pub(crate) struct ContextState {
     view: ContextView,
 }
 
-/// A look at the context, and the whole view where it is another one than before.
+/// A look at the context, and the whole view where somebody may know another one.
 pub(crate) struct Look {
     pub(crate) state: ContextState,
     pub(crate) view: Option<ContextView>,
+}
+
+/// What a stream's app knows of the context.
+#[derive(Debug, Default)]
+pub(crate) struct KnownContext {
+    /// As of the last look that was told; the first look tells nothing.
+    state: Option<Arc<ContextState>>,
+    /// Compactions that events announced, until the host shows them as applied.
+    announced: HashSet<String>,
+}
+
+impl KnownContext {
+    /// Notes a compaction that an event announces.
+    pub(crate) fn note(&mut self, event: &HarnessEvent) {
+        if let EventData::ContextCompaction { event_id, .. } = &event.data {
+            self.announced.insert(event_id.clone());
+        }
+    }
+
+    pub(crate) fn state(&self) -> Option<&Arc<ContextState>> {
+        self.state.as_ref()
+    }
+
+    pub(crate) fn awaits_compaction(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
+    /// The compactions that are news, and whether the view is. The first look shows what is; what an announced compaction
+    /// made of it is news all the same.
+    pub(crate) fn news(&self, now: &ContextState) -> (Vec<Compaction>, bool) {
+        let is_news = |compaction: &&Compaction| match &self.state {
+            Some(before) => !before.is_applied(&compaction.id),
+            None => self.announced.contains(&compaction.id),
+        };
+        let applied: Vec<_> = now.compactions.iter().filter(|c| c.applied).filter(is_news).cloned().collect();
+        let view = self.state.as_ref().map_or(!applied.is_empty(), |before| before.view != now.view);
+        (applied, view)
+    }
+
+    /// Everything of `now` was told.
+    pub(crate) fn learn(&mut self, now: &Arc<ContextState>) {
+        self.announced.retain(|id| !now.is_applied(id));
+        self.state = Some(now.clone());
+    }
 }
 
 /// The window that a chat's totals tell.
@@ -50,16 +95,16 @@ impl Core {
     }
 
     /// Looks at the context. Store sequences, which may take the whole history, are asked for only where they are shown:
-    /// where the view changed, or an announced compaction may have been applied.
+    /// where the view is another one than one of `known`, or `announced` says that a compaction may have been applied.
     pub(crate) async fn look(
         &self,
         chat: &ChatId,
         window: Option<u64>,
-        before: Option<Arc<ContextState>>,
+        known: Vec<Arc<ContextState>>,
         announced: bool,
     ) -> Result<Look> {
         let state = self.load_context_state(chat, window).await?;
-        let shown = before.map_or(announced, |before| before.view != state.view);
+        let shown = announced || known.iter().any(|known| known.view != state.view);
         let view = if shown { Some(self.with_store_sequences(chat, state.view.clone()).await?) } else { None };
         Ok(Look { state, view })
     }

@@ -6,7 +6,7 @@
 mod reload;
 mod subscriber;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::context::{ContextState, Look, window};
+use super::context::{Look, window};
 use super::diff::{Change, diff};
 use super::inbox::{Inbox, Mail};
 use super::known::{Known, KnownItems, Recent};
@@ -38,7 +38,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
 type Probing = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
-type Looking = Pin<Box<dyn Future<Output = Result<Look>> + Send>>;
+type Looking = Pin<Box<dyn Future<Output = (Option<u64>, Result<Look>)> + Send>>;
 
 /// A reload whose diff waits until everything up to it is delivered.
 struct Held {
@@ -68,9 +68,6 @@ pub(crate) struct ChatTask {
     looking: Option<Looking>,
     /// A look at the context is due, with the window that the newest state tells.
     look_with: Option<Option<u64>>,
-    context: Option<Arc<ContextState>>,
-    /// Compactions that events told of, until the host shows them as applied.
-    announced: HashSet<String>,
 }
 
 impl ChatTask {
@@ -93,8 +90,6 @@ impl ChatTask {
             pages: FuturesUnordered::new(),
             looking: None,
             look_with: None,
-            context: None,
-            announced: HashSet::new(),
         };
         runtime.spawn(task.run());
     }
@@ -122,7 +117,7 @@ impl ChatTask {
                 Some((id, page)) = self.pages.next() => self.page(id, page),
                 (number, view) = self.reloads.finished() => self.reloaded(number, view),
                 (number, page) = outcome(&mut self.probing) => self.probed(number, page),
-                context = outcome(&mut self.looking) => self.looked(context),
+                (window, look) = outcome(&mut self.looking) => self.looked(window, look),
                 () = drained.notified() => self.reader_moved(),
                 () = sleep_until(due) => self.settle_time_over(),
                 () = inbox.filled() => {}
@@ -142,9 +137,11 @@ impl ChatTask {
         if self.looking.is_none()
             && let Some(window) = self.look_with.take()
         {
-            let (core, chat, before) = (core.clone(), chat.clone(), self.context.clone());
-            let announced = !self.announced.is_empty();
-            self.looking = Some(Box::pin(async move { core.look(&chat, window, before, announced).await }));
+            let (core, chat) = (core.clone(), chat.clone());
+            let mut known: Vec<_> = self.streams.iter().filter_map(|stream| stream.context.state()).cloned().collect();
+            known.dedup_by(|a, b| Arc::ptr_eq(a, b));
+            let announced = self.streams.iter().any(|stream| stream.context.awaits_compaction());
+            self.looking = Some(Box::pin(async move { (window, core.look(&chat, window, known, announced).await) }));
         }
     }
 
@@ -216,9 +213,6 @@ impl ChatTask {
 
     /// What a fresh durable event tells the chat's live streams.
     fn learn(&mut self, event: &HarnessEvent) {
-        if let EventData::ContextCompaction { event_id, .. } = &event.data {
-            self.announced.insert(event_id.clone());
-        }
         self.recent.add(event);
         if let EventData::RunStarted { model: Some(model) } = &event.data {
             self.model_changed(model, event);
@@ -545,32 +539,28 @@ impl ChatTask {
     }
 
     /// What the model sees was looked at.
-    fn looked(&mut self, look: Result<Look>) {
+    fn looked(&mut self, window: Option<u64>, look: Result<Look>) {
         self.looking = None;
         let Ok(Look { state, view }) = look else {
             // The next reload looks again; a chat's other events don't depend on it.
             return;
         };
-        let before = self.context.as_ref();
-        let announced = &mut self.announced;
-        let mut applied: Vec<_> = state.compactions.iter().filter(|compaction| compaction.applied).collect();
-        applied.retain(|compaction| {
-            let told = announced.remove(&compaction.id);
-            let known = before.is_some_and(|before| before.is_applied(&compaction.id));
-            !known && (told || before.is_some())
-        });
-        // The first look shows what is; what an announced compaction made of it is news all the same.
-        let view = view.filter(|_| before.is_some() || !applied.is_empty());
+        let state = Arc::new(state);
         for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
-            for compaction in &applied {
-                let compaction = (*compaction).clone();
+            let (applied, view_is_news) = stream.context.news(&state);
+            if view_is_news && view.is_none() {
+                // It was announced, or the stream came, while the look was under way.
+                self.look_with.get_or_insert(window);
+                continue;
+            }
+            for compaction in applied {
                 stream.tell(stream.projector.transient(CompactionUpdated { compaction }, None));
             }
-            if let Some(view) = &view {
+            if let Some(view) = view.as_ref().filter(|_| view_is_news) {
                 stream.tell(stream.projector.transient(ContextChanged { view: view.clone() }, None));
             }
+            stream.context.learn(&state);
         }
-        self.context = Some(Arc::new(state));
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::bubblepaw::context::KnownContext;
 use crate::bubblepaw::inbox::event_bytes;
 use crate::bubblepaw::known::{Known, KnownItems};
 use crate::bubblepaw::project::{Origin, Projector};
@@ -100,6 +101,8 @@ pub(crate) struct Subscriber {
     confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
+    /// What its app knows of the context.
+    pub(crate) context: KnownContext,
     /// The highest host sequence of an event that came while it was not live and asked for a reload: one as of an earlier sequence won't do.
     pub(crate) wants_reload_at: Option<u64>,
 }
@@ -138,6 +141,7 @@ impl Subscriber {
             met_any: false,
             confirms: None,
             diffs_from: u64::MAX,
+            context: KnownContext::default(),
             wants_reload_at: None,
         }
     }
@@ -168,10 +172,11 @@ impl Subscriber {
                 events.by_ref().for_each(|event| self.pending.add(&event, self.limits));
                 break;
             }
-            let Subscriber { sink, projector, base, stuck, .. } = self;
+            let Subscriber { sink, projector, base, stuck, context, .. } = self;
             let mut batch = sink.batch();
             let mut full = false;
             for event in events.by_ref() {
+                context.note(&event);
                 if let Some(base) =
                     base.as_mut().filter(|_| event.durable && !projector.cursor.covers_whole(event.sequence))
                 {
@@ -194,6 +199,7 @@ impl Subscriber {
     }
 
     fn deliver(&mut self, event: HarnessEvent, origin: Origin) -> bool {
+        self.context.note(&event);
         if event.durable
             && !self.projector.cursor.covers_whole(event.sequence)
             && let Some(base) = &mut self.base
