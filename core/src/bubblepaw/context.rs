@@ -50,16 +50,18 @@ impl KnownContext {
         !self.announced.is_empty()
     }
 
-    /// The compactions that are news, and whether the view is. The first look shows what is; what an announced compaction
-    /// made of it is news all the same.
+    /// The compactions that are news, and whether the view is. The first look shows what is; an announced compaction is news
+    /// all the same, with what it made of the view, also where a look had it before its announcement came.
     pub(crate) fn news(&self, now: &ContextState) -> (Vec<Compaction>, bool) {
-        let is_news = |compaction: &&Compaction| match &self.state {
-            Some(before) => !before.is_applied(&compaction.id),
-            None => self.announced.contains(&compaction.id),
-        };
-        let applied: Vec<_> = now.compactions.iter().filter(|c| c.applied).filter(is_news).cloned().collect();
-        let view = self.state.as_ref().map_or(!applied.is_empty(), |before| before.view != now.view);
-        (applied, view)
+        let announced = |compaction: &Compaction| self.announced.contains(&compaction.id);
+        let unknown = |compaction: &Compaction| self.state.as_ref().is_some_and(|s| !s.is_applied(&compaction.id));
+        let applied = now.compactions.iter().filter(|compaction| compaction.applied);
+        let (mut news, mut view) = (Vec::new(), self.state.as_ref().is_some_and(|before| before.view != now.view));
+        for compaction in applied.filter(|compaction| announced(compaction) || unknown(compaction)) {
+            view |= announced(compaction);
+            news.push(compaction.clone());
+        }
+        (news, view)
     }
 
     /// Everything of `now` was told.
@@ -151,5 +153,55 @@ impl Core {
             text: summary.text,
             created_at: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn state(applied: &[&str], threshold: u64) -> Arc<ContextState> {
+        let compaction = |id: &&str| -> Compaction {
+            serde_json::from_value(json!({"id": id, "kind": "k", "trigger": "t", "applied": true})).unwrap()
+        };
+        let view = ContextView { threshold, window: None, response_reserve: None, items: Vec::new() };
+        Arc::new(ContextState { compactions: applied.iter().map(compaction).collect(), view })
+    }
+
+    fn announcement(id: &str) -> HarnessEvent {
+        let data = json!({"event_id": id, "kind": "k", "trigger": "t"});
+        serde_json::from_value(json!({"sequence": 1, "type": "context_compaction", "data": data})).unwrap()
+    }
+
+    fn news(known: &KnownContext, now: &ContextState) -> (Vec<String>, bool) {
+        let (applied, view) = known.news(now);
+        (applied.into_iter().map(|compaction| compaction.id).collect(), view)
+    }
+
+    #[test]
+    fn the_first_look_shows_what_is_and_a_later_one_what_changed() {
+        let mut known = KnownContext::default();
+        assert_eq!(news(&known, &state(&["a"], 1)), (vec![], false));
+        known.learn(&state(&["a"], 1));
+        assert_eq!(news(&known, &state(&["a"], 1)), (vec![], false));
+        assert_eq!(news(&known, &state(&["a", "b"], 2)), (vec!["b".to_owned()], true));
+    }
+
+    #[test]
+    fn an_announced_compaction_is_told_once_whichever_came_first() {
+        for look_first in [false, true] {
+            let mut known = KnownContext::default();
+            if look_first {
+                known.learn(&state(&["a"], 1));
+            }
+            known.note(&announcement("a"));
+            assert!(known.awaits_compaction());
+            assert_eq!(news(&known, &state(&["a"], 1)), (vec!["a".to_owned()], true));
+            known.learn(&state(&["a"], 1));
+            assert!(!known.awaits_compaction());
+            assert_eq!(news(&known, &state(&["a"], 1)), (vec![], false));
+        }
     }
 }

@@ -176,11 +176,11 @@ impl Subscriber {
             let mut batch = sink.batch();
             let mut full = false;
             for event in events.by_ref() {
-                context.note(&event);
-                if let Some(base) =
-                    base.as_mut().filter(|_| event.durable && !projector.cursor.covers_whole(event.sequence))
-                {
-                    base.apply(&event);
+                if event.durable && !projector.cursor.covers_whole(event.sequence) {
+                    context.note(&event);
+                    if let Some(base) = base {
+                        base.apply(&event);
+                    }
                 }
                 all |= projector.project(event, Origin::Live, &mut |event| {
                     full = push_or_keep(&mut batch, stuck, event, full);
@@ -199,15 +199,14 @@ impl Subscriber {
     }
 
     fn deliver(&mut self, event: HarnessEvent, origin: Origin) -> bool {
-        self.context.note(&event);
-        if event.durable
-            && !self.projector.cursor.covers_whole(event.sequence)
-            && let Some(base) = &mut self.base
-        {
-            if let Some(run) = event.run_id.as_ref().filter(|_| origin == Origin::Replay) {
-                base.begin_news_at(run);
+        if event.durable && !self.projector.cursor.covers_whole(event.sequence) {
+            self.context.note(&event);
+            if let Some(base) = &mut self.base {
+                if let Some(run) = event.run_id.as_ref().filter(|_| origin == Origin::Replay) {
+                    base.begin_news_at(run);
+                }
+                base.apply(&event);
             }
-            base.apply(&event);
         }
         let Subscriber { sink, projector, stuck, .. } = self;
         let mut batch = sink.batch();
