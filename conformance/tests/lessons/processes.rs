@@ -44,7 +44,7 @@ async fn every_pending_call_and_every_stream_ends_with_the_exit() {
     let mark = mark();
     // No time-out ends them: only the end of the host does.
     let options = Options { call_timeout: None, ..Options::default() };
-    let command = host(&["--fault", "hang=4"]).env(MARK, &mark);
+    let command = host(&["--fault", "hang=2"]).env(MARK, &mark);
     let backend = BubblePaw::spawn(command, options).await.unwrap();
     let chat = backend.create_chat(None).await.unwrap();
     let streams: Vec<_> = (0..5).map(|_| backend.events(&chat.id, None)).collect();
