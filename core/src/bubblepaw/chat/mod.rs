@@ -1,51 +1,42 @@
 //! The task of a chat: it merges replay and live events for all streams of the chat, and owns its reloads.
 //!
 //! It begins with the first stream and ends with the last. It alone touches the chat's state; the connection's
-//! reading task only fills its inbox.
+//! reading task only fills its inbox. Its themes are files of their own: `subscriber` (one stream), `replay` (pages of the
+//! history), `reload`, `place` and `settle` (the state, and its diff), `look` (the context).
 
+mod look;
+mod place;
 mod reload;
+mod replay;
+mod settle;
 mod subscriber;
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::context::{Look, window};
-use super::diff::{Change, diff};
+use super::context::Look;
 use super::inbox::{Inbox, Mail};
-use super::known::{Known, KnownItems, Recent};
-use super::sequence;
+use super::known::{Known, Recent};
 use super::session::{Core, Page};
-use super::snapshot::View;
 use super::wire::{EventData, HarnessEvent};
 use crate::error::{KitError, Result};
-use crate::model::{ChatId, ChatSettings, CompactionUpdated, ContextChanged, Gap, GapReason, Seq};
-use crate::stream::Pushed;
+use crate::model::{ChatId, ChatSettings};
 
 use reload::Reloads;
+use settle::Held;
 pub(crate) use subscriber::Subscriber;
 use subscriber::{Mode, Next};
-
-/// How long an event that a snapshot has already may still be on its way, until the history is asked for it.
-const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
 type Probing = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
 type Looking = Pin<Box<dyn Future<Output = (Option<u64>, Result<Look>)> + Send>>;
-
-/// A reload whose diff waits until everything up to it is delivered.
-struct Held {
-    number: u64,
-    view: View,
-    until: Instant,
-}
 
 pub(crate) struct ChatTask {
     core: Arc<Core>,
@@ -314,43 +305,6 @@ impl ChatTask {
         }
     }
 
-    fn fetch(&mut self, index: usize) {
-        let stream = &self.streams[index];
-        let (core, chat, id) = (self.core.clone(), self.chat.clone(), stream.id);
-        let (after, limit) = (stream.projector.cursor.ask_after(), stream.page_events());
-        self.pages.push(Box::pin(async move { (id, core.load_page(&chat, after, limit).await) }));
-    }
-
-    fn page(&mut self, id: u64, page: Result<Page>) {
-        let Some(index) = self.streams.iter().position(|stream| stream.id == id) else { return };
-        let stream = &mut self.streams[index];
-        if !matches!(stream.mode, Mode::Fetching) {
-            return;
-        }
-        match page {
-            Ok(Page::Events { events, more }) => {
-                let next = stream.page(events, more);
-                self.go_on(index, next);
-            }
-            Ok(Page::Gone) => self.durable_lost(index, GapReason::Retention),
-            Ok(Page::TooLarge) => match stream.smaller_page() {
-                Some(next) => self.go_on(index, next),
-                None => self.durable_lost(index, GapReason::Oversize),
-            },
-            Err(error) if is_connection_error(&error) => stream.mode = Mode::Disconnected,
-            Err(error) => self.streams.swap_remove(index).end(Some(error)),
-        }
-        self.diff_if_delivered();
-    }
-
-    /// Durable events are gone: the stream goes on from a fresh snapshot.
-    fn durable_lost(&mut self, index: usize, reason: GapReason) {
-        let reload = self.reloads.want();
-        let stream = &mut self.streams[index];
-        stream.projector.lost();
-        stream.mode = Mode::Lost { reason, reload };
-    }
-
     fn reader_moved(&mut self) {
         for index in 0..self.streams.len() {
             let next = if self.connected || matches!(self.streams[index].mode, Mode::Handing { .. }) {
@@ -361,210 +315,6 @@ impl ChatTask {
             self.go_on(index, next);
         }
         self.diff_if_delivered();
-    }
-
-    fn reloaded(&mut self, number: u64, view: Result<View>) {
-        match view {
-            Ok(view) => {
-                // What came before the answer is delivered before the answer is looked at.
-                if let Some(mail) = self.inbox.try_take() {
-                    self.mail(mail);
-                }
-                if self.core.has_context() {
-                    // What the model sees changes with the state: a late compaction is applied without an event of its own.
-                    self.look_with = Some(window(&view.snapshot.usage));
-                }
-                self.place(number, &view);
-                self.held = Some(Held { number, view, until: Instant::now() + SETTLE_TIME });
-                self.diff_if_delivered();
-            }
-            Err(error) if is_connection_error(&error) => {
-                self.reloads.want();
-                // The end of the connection is on its way; until then nothing is asked of it.
-                self.connected = false;
-            }
-            Err(error) => self.reload_failed(number, error),
-        }
-    }
-
-    /// Streams that waited for this reload take their place.
-    fn place(&mut self, number: u64, view: &View) {
-        let snapshot_seq = sequence::kit_final(view.host_sequence);
-        for index in 0..self.streams.len() {
-            let stream = &mut self.streams[index];
-            let next = match &stream.mode {
-                Mode::Starting { reload } if *reload <= number => {
-                    let base = match stream.start_at(view.host_sequence) {
-                        // It starts below the snapshot: what changed in between is news to its app.
-                        Some(run) => {
-                            let mut known = Known::unknown(KnownItems::BeforeRun(run));
-                            // A title hardly changes in that moment, and would look like a rename each time.
-                            known.title = Some(view.snapshot.chat.title.clone());
-                            known
-                        }
-                        None => Known::of(view, None, &Recent::default()),
-                    };
-                    stream.base = Some(base);
-                    Some(stream.join_live())
-                }
-                Mode::Checking { reload } if *reload <= number => {
-                    if stream.projector.cursor.host > view.host_sequence {
-                        // The host began anew: what was known of higher sequences is of another life.
-                        self.newest = view.host_sequence;
-                        self.recent.clear();
-                        Some(go_on_after(stream, GapReason::Ahead, view, snapshot_seq))
-                    } else {
-                        Some(stream.join_live())
-                    }
-                }
-                Mode::Lost { reason, reload } if *reload <= number => {
-                    let reason = reason.clone();
-                    Some(go_on_after(stream, reason, view, snapshot_seq))
-                }
-                _ => None,
-            };
-            match next {
-                // This reload is the one it was placed by; another tells something new only where an event that came
-                // meanwhile, behind the snapshot, asks for it.
-                Some(Next::Reload) => {
-                    let stream = &mut self.streams[index];
-                    stream.diffs_from = number;
-                    if stream.wants_reload_at.take().is_some_and(|at| at > view.host_sequence) {
-                        self.reloads.want();
-                    }
-                }
-                Some(next) => self.go_on(index, next),
-                None => {}
-            }
-        }
-    }
-
-    /// A diff is made once every durable event up to the snapshot is delivered.
-    fn diff_if_delivered(&mut self) {
-        let Some(held) = &self.held else { return };
-        let (number, sequence) = (held.number, held.view.host_sequence);
-        let concerned = self.streams.iter().filter(|stream| stream.is_live() && stream.diffs_from <= number);
-        let lowest = concerned.map(|stream| stream.projector.cursor).min();
-        if let Some(lowest) = lowest.filter(|lowest| lowest.host < sequence) {
-            // A host may count what it tells nobody: the history says whether there is anything between.
-            if self.probing.is_none() && self.connected {
-                let (core, chat) = (self.core.clone(), self.chat.clone());
-                self.probing = Some(Box::pin(async move {
-                    (number, core.load_page(&chat, lowest.ask_after(), subscriber::PAGE_EVENTS).await)
-                }));
-            }
-            return;
-        }
-        let Some(Held { number, view, .. }) = self.held.take() else { return };
-        let child_events = self.core.has_child_events();
-        let mut shared: Option<Vec<Change>> = None;
-        for stream in self.streams.iter_mut().filter(|stream| stream.is_live() && stream.diffs_from <= number) {
-            let changes = match (stream.base.take(), &self.known) {
-                (Some(base), _) => diff(&base, &view, &self.recent, child_events),
-                (None, Some(known)) => {
-                    shared.get_or_insert_with(|| diff(known, &view, &self.recent, child_events)).clone()
-                }
-                (None, None) => Vec::new(),
-            };
-            let mut batch = stream.sink.batch();
-            for Change { run, kind } in changes {
-                if batch.push(stream.projector.transient(kind, run)) == Pushed::Ended {
-                    break;
-                }
-            }
-        }
-        self.recent.forget_up_to(sequence);
-        let run_model = self.known.take().and_then(|known| known.run_model);
-        self.known = Some(Known::of(&view, run_model, &self.recent));
-    }
-
-    /// What the history has between the live streams and the reload that is held.
-    fn probed(&mut self, number: u64, page: Result<Page>) {
-        self.probing = None;
-        if let Some(mail) = self.inbox.try_take() {
-            self.mail(mail);
-        }
-        let Some(held) = self.held.as_ref().filter(|held| held.number == number) else { return };
-        let sequence = held.view.host_sequence;
-        // Where it can't be told, the time to settle runs out, and each stream reads the history for itself.
-        let Ok(Page::Events { events, more: false }) = page else { return };
-        let last = events.iter().map(|event| event.sequence).filter(|host| *host <= sequence).max();
-        let delivered = |stream: &Subscriber| last.is_none_or(|last| stream.projector.cursor.covers_whole(last));
-        if self.streams.iter().filter(|stream| stream.is_live()).all(delivered) {
-            for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
-                stream.projector.cursor = stream.projector.cursor.max(sequence::Cursor::whole(sequence));
-            }
-            self.diff_if_delivered();
-        }
-    }
-
-    /// What a snapshot has should have come by now.
-    fn settle_time_over(&mut self) {
-        let now = Instant::now();
-        let Some(held) = self.held.take_if(|held| held.until <= now) else { return };
-        let known = self.known.take();
-        for index in 0..self.streams.len() {
-            let stream = &mut self.streams[index];
-            let behind = stream.projector.cursor.host < held.view.host_sequence;
-            if stream.is_live() && behind {
-                let next = stream.confirm(held.view.host_sequence, known.as_ref());
-                self.go_on(index, next);
-            }
-        }
-        self.known = known;
-        self.reloads.want();
-    }
-
-    fn reload_failed(&mut self, number: u64, error: KitError) {
-        let gone = matches!(error, KitError::NotFound(_));
-        let mut index = 0;
-        while index < self.streams.len() {
-            let stream = &mut self.streams[index];
-            let waits = match stream.mode {
-                Mode::Starting { reload } | Mode::Checking { reload } | Mode::Lost { reload, .. } => reload <= number,
-                _ => false,
-            };
-            if waits || gone {
-                // It has no place without a snapshot.
-                self.streams.swap_remove(index).end(Some(error.clone()));
-                continue;
-            }
-            if stream.is_live() {
-                // What the state would have told is missing: the app had better look itself.
-                let doubt = stream.projector.doubt(GapReason::Mismatch);
-                stream.tell(doubt);
-            }
-            index += 1;
-        }
-    }
-
-    /// What the model sees was looked at.
-    fn looked(&mut self, window: Option<u64>, look: Result<Look>) {
-        self.looking = None;
-        // What came before the answer is known before the answer is looked at.
-        if let Some(mail) = self.inbox.try_take() {
-            self.mail(mail);
-        }
-        let Ok(Look { state, view }) = look else {
-            // The next reload looks again; a chat's other events don't depend on it.
-            return;
-        };
-        let state = Arc::new(state);
-        for stream in self.streams.iter_mut().filter(|stream| stream.is_live()) {
-            let (applied, view_is_news) = stream.context.news(&state);
-            if view_is_news && view.is_none() {
-                // It was announced, or the stream came, while the look was under way.
-                self.look_with.get_or_insert(window);
-                continue;
-            }
-            for compaction in applied {
-                stream.tell(stream.projector.transient(CompactionUpdated { compaction }, None));
-            }
-            if let Some(view) = view.as_ref().filter(|_| view_is_news) {
-                stream.tell(stream.projector.transient(ContextChanged { view: view.clone() }, None));
-            }
-            stream.context.learn(&state);
-        }
     }
 }
 
@@ -584,16 +334,6 @@ impl Drop for ChatTask {
         }
         streams.into_iter().for_each(|stream| stream.end(error.clone()));
     }
-}
-
-/// Tells that durable events are gone, and goes on after the fresh snapshot.
-fn go_on_after(stream: &mut Subscriber, reason: GapReason, view: &View, snapshot_seq: Seq) -> Next {
-    stream.projector.cursor = sequence::Cursor::whole(view.host_sequence);
-    stream.projector.lost();
-    stream.base = Some(Known::of(view, None, &Recent::default()));
-    let gap = stream.projector.transient(Gap { reason, lost: true, snapshot_seq: Some(snapshot_seq) }, None);
-    stream.tell(gap);
-    stream.join_live()
 }
 
 /// Whether the connection is gone, which its own end tells better.
