@@ -22,7 +22,7 @@ use super::state::FeedState;
 use crate::error::{KitError, Result};
 use crate::model::{ChatId, ChatSnapshot};
 use crate::port::ChatReader;
-use crate::stream::EventStream;
+use crate::stream::{EventStream, Ready, Waited, Waiter, Wakers};
 
 /// Events applied under one lock: few enough that an app which asks for the state hardly waits.
 const BATCH_EVENTS: usize = 512;
@@ -42,6 +42,8 @@ const MAX_RETRY: Duration = Duration::from_secs(30);
 pub struct ChatFeed {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
+    /// Who polls it as a `futures::Stream`.
+    polling: Waiter,
 }
 
 /// The state of a chat and what changed in it since the last update.
@@ -69,7 +71,7 @@ struct Inner {
     /// Set when there is no more to come; its error is given once.
     end: Option<Option<KitError>>,
     closed: bool,
-    wakers: Vec<Waker>,
+    wakers: Wakers,
     /// Those who wait for a reload that has not begun.
     waiting: Vec<oneshot::Sender<Result<()>>>,
 }
@@ -84,19 +86,19 @@ impl ChatFeed {
             trouble: None,
             end: None,
             closed: false,
-            wakers: Vec::new(),
+            wakers: Wakers::default(),
             waiting: Vec::new(),
         };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), asked: Notify::new() });
         let follower = Follower { shared: shared.clone(), reader, chat: chat.clone() };
         let task = tokio::spawn(follower.follow(events));
-        Ok(ChatFeed { shared, task })
+        Ok(ChatFeed { shared, task, polling: Waiter::default() })
     }
 
     /// Waits until [`take`](Self::take) has something to give, be it the error at the end. False: there is no more to come.
     /// Takes nothing: drop it at any moment.
     pub async fn ready(&self) -> bool {
-        std::future::poll_fn(|cx| self.shared.poll_ready(cx)).await
+        Ready::new(&*self.shared).await
     }
 
     /// Gives at once all that changed since the last call: nothing, where [`ready`](Self::ready) would wait. The error that
@@ -166,13 +168,14 @@ impl std::fmt::Debug for ChatFeed {
 impl futures::Stream for ChatFeed {
     type Item = Result<FeedUpdate>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let ChatFeed { shared, polling, .. } = &mut *self;
         loop {
-            match self.shared.poll_ready(cx) {
+            match shared.poll_ready(polling, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(false) => return Poll::Ready(None),
                 Poll::Ready(true) => {
-                    if let Some(update) = self.take().transpose() {
+                    if let Some(update) = shared.lock().take().transpose() {
                         return Poll::Ready(Some(update));
                     }
                 }
@@ -186,8 +189,10 @@ impl Shared {
         // The reducer panics nowhere; where it did all the same, its state is still one to show.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
+impl Waited for Shared {
+    fn poll_ready(&self, waiter: &mut Waiter, cx: &mut Context<'_>) -> Poll<bool> {
         let mut inner = self.lock();
         if !inner.closed && inner.reducer.has_changed() {
             return Poll::Ready(true);
@@ -195,12 +200,14 @@ impl Shared {
         match &inner.end {
             Some(error) => Poll::Ready(error.is_some()),
             None => {
-                if !inner.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    inner.wakers.push(cx.waker().clone());
-                }
+                inner.wakers.wait(waiter, cx.waker());
                 Poll::Pending
             }
         }
+    }
+
+    fn leave(&self, waiter: &mut Waiter) {
+        self.lock().wakers.leave(waiter);
     }
 }
 
@@ -232,7 +239,7 @@ impl Inner {
     }
 
     fn wake(&mut self) {
-        std::mem::take(&mut self.wakers).into_iter().for_each(Waker::wake);
+        self.wakers.take().for_each(Waker::wake);
     }
 
     fn set_trouble(&mut self, trouble: Option<KitError>) {

@@ -13,7 +13,8 @@ use crate::model::{Chat, ConnectionState, Event, EventKind, Item};
 pub enum Weight<K> {
     /// It must be delivered as it is; when there is no room the stream catches up by replay.
     Whole,
-    /// A piece of text: adjacent pieces become one; when there is no room it is dropped and restated later.
+    /// A piece of text, or of what is only shown: adjacent pieces of one text become one; when there is no room it is
+    /// dropped, and what is stored is restated later.
     Piece,
     /// The newest value of something: the newer one replaces the older one, and the newest is never lost.
     State(K),
@@ -53,7 +54,10 @@ impl Merge for Event {
             EventKind::MessageDelta(_)
             | EventKind::ThinkingDelta(_)
             | EventKind::ToolOutput(_)
-            | EventKind::JobOutput(_) => {
+            | EventKind::JobOutput(_)
+            // Nested ones: each has an id of its own, so that nothing would ever replace them, and they are only shown.
+            | EventKind::ToolStarted(_)
+            | EventKind::ToolFinished(_) => {
                 return Weight::Piece;
             }
             EventKind::ChatRenamed(_)
@@ -73,8 +77,6 @@ impl Merge for Event {
             EventKind::MessageUser(e) => e.message.id().to_string(),
             EventKind::MessageSystem(e) => e.message.id().to_string(),
             EventKind::MessageAssistant(e) => e.message_id.to_string(),
-            EventKind::ToolStarted(e) => e.call.id().to_string(),
-            EventKind::ToolFinished(e) => e.call_id.to_string(),
             EventKind::EditApplied(e) => e.edit.id().to_string(),
             EventKind::EditUndone(e) => e.edit_id.to_string(),
             EventKind::ApprovalRequested(e) => e.approval.id.to_string(),

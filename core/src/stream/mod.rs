@@ -8,6 +8,7 @@
 mod merge;
 mod queue;
 mod sink;
+mod wakers;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use sink::{Pushed, SinkBatch, StreamSink};
 use queue::Shared;
 
 pub(crate) use merge::{utf16_len, value_bytes};
+pub(crate) use wakers::{Ready, Waited, Waiter, Wakers};
 
 /// The events of a chat, or of all chats.
 pub type EventStream = KitStream<Event>;
@@ -49,13 +51,15 @@ impl Default for StreamLimits {
 /// A stream. It ends with `None`, after an error where something ended it. Closing or dropping it ends the work behind it.
 pub struct KitStream<T: Merge> {
     shared: Arc<Shared<T>>,
+    /// Who polls it as a `futures::Stream`.
+    polling: Waiter,
 }
 
 impl<T: Merge> KitStream<T> {
     /// A stream and its sending side.
     pub fn channel(limits: StreamLimits) -> (StreamSink<T>, Self) {
         let shared = Arc::new(Shared::new(limits));
-        (StreamSink::new(shared.clone()), KitStream { shared })
+        (StreamSink::new(shared.clone()), KitStream { shared, polling: Waiter::default() })
     }
 
     /// A stream that fails at once.
@@ -68,7 +72,7 @@ impl<T: Merge> KitStream<T> {
     /// Waits until [`take`](Self::take) has something to give, be it the error at the end. False: the stream has ended.
     /// Takes nothing: drop it at any moment.
     pub async fn ready(&self) -> bool {
-        std::future::poll_fn(|cx| self.shared.poll_ready(cx)).await
+        Ready::new(&*self.shared).await
     }
 
     /// Gives at once what is there, at most `max`: nothing, where [`ready`](Self::ready) would wait. The error that ended
@@ -109,6 +113,12 @@ impl<T: Merge> KitStream<T> {
         }
     }
 
+    /// How many places its queue has, holes included.
+    #[cfg(test)]
+    fn places(&self) -> usize {
+        self.shared.lock().places()
+    }
+
     /// Ends the stream: a pending `ready` gives false, what was not taken is dropped. Safe to call twice.
     pub fn close(&self) {
         self.shared.close();
@@ -145,12 +155,13 @@ impl<T: Merge> std::fmt::Debug for KitStream<T> {
 impl<T: Merge> futures::Stream for KitStream<T> {
     type Item = Result<T>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        let KitStream { shared, polling } = &mut *self;
         loop {
-            match self.shared.poll_ready(cx) {
+            match shared.poll_ready(polling, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(false) => return Poll::Ready(None),
-                Poll::Ready(true) => match self.take(1) {
+                Poll::Ready(true) => match shared.take(1) {
                     Ok(mut one) => {
                         if let Some(item) = one.pop() {
                             return Poll::Ready(Some(Ok(item)));

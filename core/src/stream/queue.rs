@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::StreamLimits;
 use super::merge::{Merge, Weight};
+use super::wakers::{Waited, Waiter, Wakers};
 use crate::error::{KitError, Result};
 
 /// Merging begins when this part of the bound is used: a reader that keeps up sees every event as it came.
@@ -32,7 +33,7 @@ pub(super) struct State<T: Merge> {
     bytes: usize,
     /// The places of the newest state events, by what they tell.
     newest: HashMap<T::Key, u64>,
-    wakers: Vec<Waker>,
+    wakers: Wakers,
     end: Option<End>,
     last: Option<Last<T>>,
     /// Whether the owner waits for room.
@@ -52,7 +53,7 @@ impl<T: Merge> Shared<T> {
             held: 0,
             bytes: 0,
             newest: HashMap::new(),
-            wakers: Vec::new(),
+            wakers: Wakers::default(),
             end: None,
             last: None,
             wants_room: false,
@@ -63,22 +64,6 @@ impl<T: Merge> Shared<T> {
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
         // Nothing here panics while it holds the lock, and a queue is sound after any step.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        let mut state = self.lock();
-        if state.held > 0 {
-            return Poll::Ready(true);
-        }
-        match &state.end {
-            Some(end) => Poll::Ready(end.error.is_some()),
-            None => {
-                if !state.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    state.wakers.push(cx.waker().clone());
-                }
-                Poll::Pending
-            }
-        }
     }
 
     pub(super) fn take(&self, max: usize) -> Result<Vec<T>> {
@@ -129,9 +114,9 @@ impl<T: Merge> Shared<T> {
         state.clear();
         // A reader that closed asks for no error.
         let already = state.end.replace(End { error: None });
-        let wakers = std::mem::take(&mut state.wakers);
+        let wakers = state.wakers.take();
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.for_each(Waker::wake);
         if already.is_none() {
             self.notify_owner();
         }
@@ -154,6 +139,26 @@ impl<T: Merge> Shared<T> {
     }
 }
 
+impl<T: Merge> Waited for Shared<T> {
+    fn poll_ready(&self, waiter: &mut Waiter, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut state = self.lock();
+        if state.held > 0 {
+            return Poll::Ready(true);
+        }
+        match &state.end {
+            Some(end) => Poll::Ready(end.error.is_some()),
+            None => {
+                state.wakers.wait(waiter, cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn leave(&self, waiter: &mut Waiter) {
+        self.lock().wakers.leave(waiter);
+    }
+}
+
 impl<T: Merge> State<T> {
     fn clear(&mut self) {
         self.items.clear();
@@ -161,6 +166,11 @@ impl<T: Merge> State<T> {
         self.first = 0;
         self.held = 0;
         self.bytes = 0;
+    }
+
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        self.items.len()
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -171,8 +181,8 @@ impl<T: Merge> State<T> {
         self.end.get_or_insert(End { error });
     }
 
-    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.wakers)
+    pub(super) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> + use<T> {
+        self.wakers.take()
     }
 
     pub(super) fn want_room(&mut self) {
@@ -197,6 +207,7 @@ impl<T: Merge> State<T> {
                 {
                     self.held -= 1;
                     self.bytes = self.bytes.saturating_sub(old.bytes());
+                    self.close_holes();
                 }
             }
             Weight::Piece => {
@@ -226,6 +237,31 @@ impl<T: Merge> State<T> {
         }
         self.push_back(item);
         Ok(())
+    }
+
+    /// Closes the holes where they are most of the queue: state that is told for ever to a reader that never reads must
+    /// not make it longer and longer.
+    fn close_holes(&mut self) {
+        const FEW_HOLES: usize = 32;
+        if self.items.len() - self.held <= self.held + FEW_HOLES {
+            return;
+        }
+        let mut to = self.first;
+        for (from, item) in (self.first..).zip(self.items.iter()) {
+            let Some(item) = item else { continue };
+            if let Weight::State(key) = item.weight()
+                && let Some(newest) = self.newest.get_mut(&key).filter(|newest| **newest == from)
+            {
+                *newest = to;
+            }
+            to += 1;
+        }
+        // The one that is being pushed comes next.
+        let coming = self.first + self.items.len() as u64;
+        if let Some(newest) = self.newest.values_mut().find(|newest| **newest == coming) {
+            *newest = to;
+        }
+        self.items.retain(Option::is_some);
     }
 
     /// Adds an item whatever the bound says.

@@ -67,7 +67,7 @@ impl<T: Merge> StreamSink<T> {
             state.end(error);
             state.take_wakers()
         };
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.for_each(Waker::wake);
     }
 }
 
@@ -126,7 +126,7 @@ impl<T: Merge> Drop for SinkBatch<'_, T> {
     fn drop(&mut self) {
         if self.pushed {
             // Woken under the lock: a reader on another thread waits for a moment at most, and no waker is lost.
-            self.state.take_wakers().into_iter().for_each(Waker::wake);
+            self.state.take_wakers().for_each(Waker::wake);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the queue promises, on made-up events.
 
+use std::task::Waker;
 use std::time::Duration;
 
 use super::*;
@@ -164,4 +165,70 @@ async fn until_run_finished_ends_behind_that_run() {
     assert_eq!(stream.next_batch(99).await.unwrap().len(), 2);
     assert!(!stream.ready().await);
     assert!(sink.is_ended());
+}
+
+/// Counts how many hold it.
+struct Counted;
+
+impl std::task::Wake for Counted {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_wait_that_was_given_up_leaves_nothing_behind() {
+    let (_sink, mut stream) = EventStream::channel(small());
+    let counted = Arc::new(Counted);
+    for _ in 0..100 {
+        // Wakers of different tasks: a fresh one each time.
+        let waker = Waker::from(Arc::new(Forward(counted.clone())));
+        let mut ready = std::pin::pin!(stream.ready());
+        assert!(ready.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&counted), 1);
+    for _ in 0..100 {
+        let waker = Waker::from(Arc::new(Forward(counted.clone())));
+        let mut next = Pin::new(&mut stream);
+        assert!(futures::Stream::poll_next(next.as_mut(), &mut Context::from_waker(&waker)).is_pending());
+    }
+    assert!(Arc::strong_count(&counted) <= 2);
+}
+
+struct Forward(#[allow(dead_code)] Arc<Counted>);
+
+impl std::task::Wake for Forward {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test]
+async fn state_that_is_told_again_and_again_takes_no_more_room() {
+    let (sink, stream) = EventStream::channel(small());
+    for seq in 1..=6 {
+        sink.push(durable(seq));
+    }
+    for tokens in 0..100_000 {
+        sink.push(usage(tokens));
+    }
+    assert!(stream.places() < 100, "{}", stream.places());
+    let got = stream.take(100).unwrap();
+    assert_eq!(got.last(), Some(&usage(99_999)));
+    assert_eq!(got.iter().filter(|event| event.durable).count(), 6);
+    // What is told later still replaces what was told before.
+    for tokens in 0..100 {
+        sink.push(durable(tokens));
+        sink.push(usage(tokens));
+    }
+    let got = stream.take(1000).unwrap();
+    assert!(got.contains(&usage(99)));
+}
+
+#[tokio::test]
+async fn nested_tools_without_end_find_no_room_without_end() {
+    let (sink, stream) = EventStream::channel(small());
+    let finished = |n: u64| {
+        let finished = crate::model::ToolFinished { call_id: n.to_string().into(), result: None, is_error: None };
+        event(0, false, finished)
+    };
+    let taken = (0..1000).filter(|n| sink.push(finished(*n)) == Pushed::Taken).count();
+    assert_eq!(taken, small().events);
+    assert_eq!(stream.take(1000).unwrap().len(), taken);
 }
