@@ -159,6 +159,10 @@ impl ChatTask {
         stream.id = self.next_id;
         self.next_id += 1;
         stream.sink.notify_when_drained(self.drained.clone());
+        if stream.sink.is_ended() {
+            // Closed before anybody would be told of it.
+            return;
+        }
         match &mut stream.mode {
             Mode::Starting { reload } => {
                 *reload = self.reloads.want();
@@ -267,6 +271,8 @@ impl ChatTask {
         for stream in &mut self.streams {
             // What it was about to ask for, it asks for when the host is back.
             stream.lost(known.as_ref());
+            // A host that begins anew may never come to it.
+            stream.confirms = None;
             match stream.mode {
                 // They wait for a reload, which comes when the host is back.
                 Mode::Starting { .. } | Mode::Lost { .. } => {}

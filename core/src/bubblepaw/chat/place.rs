@@ -59,9 +59,7 @@ impl ChatTask {
                 }
                 Mode::Checking { reload } if *reload <= number => {
                     if stream.projector.cursor.host > view.host_sequence {
-                        // The host began anew: what was known of higher sequences is of another life.
-                        self.newest = view.host_sequence;
-                        self.recent.clear();
+                        // What the chat's other streams know is of this life of the host: it was forgotten with the last one.
                         Some(go_on_after(stream, GapReason::Ahead, view, snapshot_seq))
                     } else {
                         Some(stream.join_live())

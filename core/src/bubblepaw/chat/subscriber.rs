@@ -98,7 +98,7 @@ pub(crate) struct Subscriber {
     /// Whether this catching up has met an event.
     met_any: bool,
     /// Everything up to this host sequence is known to be delivered once the history has nothing more.
-    confirms: Option<u64>,
+    pub(crate) confirms: Option<u64>,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
     /// What its app knows of the context.
@@ -267,6 +267,8 @@ impl Subscriber {
             return Next::Nothing;
         }
         self.pending.clear();
+        // The fragments between what was given and where the history ends are in neither.
+        self.projector.lost();
         self.mode = Mode::Fetching;
         Next::Page
     }

@@ -1,0 +1,166 @@
+//! Unlucky moments: what is lost, closed or read at the worst time, with a host whose every line is written here.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kitport::bubblepaw::Options;
+use kitport::model::{Event, EventKind, Seq};
+use kitport::{AgentBackend, ChatReader, StreamLimits};
+use kitport_conformance::raw_host::{RawHost, while_host};
+use kitport_conformance::{NEVER, next, rest, until};
+use serde_json::{Value, json};
+
+fn state(sequence: u64, changes: Value) -> Value {
+    let mut state = json!({
+        "session": {
+            "session_id": "s",
+            "title": "Title",
+            "created_at": "2026-01-01T00:00:00Z",
+            "updated_at": "2026-01-02T00:00:00Z",
+        },
+        "sequence": sequence,
+        "messages": [],
+        "runs": [],
+        "inputs": [],
+        "outputs": [],
+        "todo": [],
+    });
+    let Value::Object(changes) = changes else { panic!("changes are an object") };
+    state.as_object_mut().unwrap().extend(changes);
+    state
+}
+
+fn event(sequence: u64, event_type: &str, data: Value) -> Value {
+    json!({"sequence": sequence, "type": event_type, "data": data, "run_id": "r"})
+}
+
+fn transient(sequence: u64, event_type: &str, data: Value) -> Value {
+    json!({"sequence": sequence, "type": event_type, "data": data, "run_id": "r", "durable": false})
+}
+
+fn page(events: &[Value]) -> Value {
+    json!({"events": events, "has_more": false})
+}
+
+/// Answers what a stream asks for, with this state and this history, for ever.
+async fn serve(host: &mut RawHost, state: &Value, history: &[Value]) {
+    loop {
+        let asked = host.next().await;
+        match asked.method.as_str() {
+            "session.state" => host.answer(&asked, state.clone()).await,
+            "events.after" => {
+                let after = asked.params["after"].as_u64().unwrap();
+                let events: Vec<_> =
+                    history.iter().filter(|event| event["sequence"].as_u64().unwrap() > after).cloned().collect();
+                host.answer(&asked, page(&events)).await;
+            }
+            other => panic!("{other} was not expected"),
+        }
+    }
+}
+
+/// A reader that falls behind while what waited for its stream is given: the text it missed is not shown as if it was there.
+#[tokio::test]
+async fn text_that_a_slow_reader_missed_leaves_no_hole() {
+    let options = Options { stream_limits: StreamLimits { events: 8, bytes: 1 << 20 }, ..RawHost::options() };
+    let (backend, mut host) = RawHost::connect_with(&[], options).await;
+    let events = backend.events(&"s".into(), Some(Seq(10 * 16 + 15)));
+    let asked = host.asked("events.after").await;
+    let tool = |sequence: u64| {
+        let call = json!({"call_id": sequence.to_string(), "name": "n", "arguments": {}});
+        event(sequence, "tool_started", json!({"call": call}))
+    };
+    let mut all = vec![event(11, "run_started", json!({}))];
+    all.extend((12..20).map(tool));
+    // Together with what the history has this is more than there is room for.
+    host.event("s", transient(16, "model_request", json!({}))).await;
+    host.event("s", transient(16, "text_delta", json!({"text": "one "}))).await;
+    for tool in &all[6..] {
+        host.event("s", tool.clone()).await;
+    }
+    host.event("s", transient(19, "text_delta", json!({"text": "two "}))).await;
+    host.answer(&asked, page(&all[..6])).await;
+    let mut told = Vec::new();
+    let state_now = state(19, json!({"runs": [{"run_id": "r", "status": "running"}]}));
+    let reading = async {
+        // It reads when all is there.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        told = until(&events, |event| event.seq.0 >= 19 * 16).await;
+    };
+    tokio::select! {
+        () = reading => {}
+        () = serve(&mut host, &state_now, &all) => unreachable!("it serves for ever"),
+    }
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_millis(500)) => {}
+        () = serve(&mut host, &state_now, &all) => unreachable!("it serves for ever"),
+    }
+    host.event("s", transient(19, "text_delta", json!({"text": "three"}))).await;
+    host.event("s", event(20, "run_finished", json!({"status": "completed"}))).await;
+    all.push(event(20, "run_finished", json!({"status": "completed"})));
+    let state_now = state(20, json!({"runs": [{"run_id": "r", "status": "completed"}]}));
+    tokio::select! {
+        more = until(&events, |event| matches!(event.kind, EventKind::RunFinished(_))) => told.extend(more),
+        () = serve(&mut host, &state_now, &all) => unreachable!("it serves for ever"),
+    }
+    let mut shown = String::new();
+    for event in &told {
+        if let EventKind::MessageDelta(delta) = &event.kind {
+            shown.truncate(delta.offset as usize);
+            shown.push_str(&delta.text);
+        }
+    }
+    assert!("one two three".starts_with(&shown), "{shown:?}");
+}
+
+/// A stream that begins above what there is doesn't make the chat's other streams go back.
+#[tokio::test]
+async fn a_stream_that_is_ahead_does_not_disturb_the_others() {
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let events = backend.events(&"s".into(), None);
+    let asked = host.asked("session.state").await;
+    host.answer(&asked, state(10, json!({}))).await;
+    host.event("s", transient(10, "tool_finished", json!({"call_id": "ready", "result": null}))).await;
+    next(&events).await;
+    let ahead = backend.events(&"s".into(), Some(Seq(99 * 16)));
+    let asked = host.asked("events.after").await;
+    host.answer(&asked, page(&[])).await;
+    let asked = host.asked("session.state").await;
+    let todo = json!({"key": "todo", "value": [{"text": "t", "status": "done"}]});
+    host.event("s", event(11, "host_state_changed", todo)).await;
+    // The state as it was before.
+    host.answer(&asked, state(10, json!({}))).await;
+    let gap = next(&ahead).await;
+    assert!(matches!(gap.kind, EventKind::Gap(_)));
+    host.event("s", event(12, "tool_started", json!({"call": {"call_id": "c", "name": "n", "arguments": {}}}))).await;
+    let told = until(&events, |event| matches!(event.kind, EventKind::ToolStarted(_))).await;
+    let kinds: Vec<_> = told.iter().map(|event: &Event| (event.kind.name(), event.durable)).collect();
+    assert_eq!(kinds, [("plan.updated", true), ("tool.started", true)]);
+}
+
+
+#[cfg(target_os = "linux")]
+mod processes {
+    use kitport::BubblePaw;
+    use kitport::bubblepaw::Restart;
+    use kitport::rpc::HostCommand;
+    use kitport_conformance::procs::{MARK, marked};
+    use kitport_conformance::{eventually, shell_host};
+
+    use super::*;
+
+    fn options() -> Options {
+        Options { close_grace: Duration::from_millis(500), ..Options::default() }
+    }
+
+    /// A host that takes the time it is given.
+    async fn stubborn(mark: &str, script: &str, options: Options) -> BubblePaw {
+        let command: HostCommand = shell_host(script).env(MARK, mark);
+        BubblePaw::spawn(command, options).await.unwrap()
+    }
+
+}
