@@ -142,6 +142,36 @@ async fn a_stream_that_is_ahead_does_not_disturb_the_others() {
     assert_eq!(kinds, [("plan.updated", true), ("tool.started", true)]);
 }
 
+/// Whoever begins to watch while the backend is closed is told the end.
+#[test]
+fn a_watch_that_begins_during_close_ends() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..200 {
+            let (backend, host) = RawHost::connect(&[]).await;
+            let closed = Arc::new(AtomicBool::new(false));
+            let watching = std::thread::spawn({
+                let (backend, closed) = (backend.clone(), closed.clone());
+                move || {
+                    let mut streams = VecDeque::new();
+                    while !closed.load(Ordering::Acquire) {
+                        streams.push_back(backend.watch_all());
+                        // The last ones began when the end was told.
+                        streams.drain(..streams.len().saturating_sub(100_000));
+                    }
+                    streams
+                }
+            });
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let _ = futures::FutureExt::now_or_never(backend.close());
+            closed.store(true, Ordering::Release);
+            for stream in watching.join().unwrap() {
+                assert!(tokio::time::timeout(NEVER, rest(&stream)).await.unwrap().1.is_none());
+            }
+            drop(host);
+        }
+    });
+}
 
 #[cfg(target_os = "linux")]
 mod processes {
@@ -163,4 +193,43 @@ mod processes {
         BubblePaw::spawn(command, options).await.unwrap()
     }
 
+    /// A host whose sequences begin anew with each start.
+    fn forgetful(folder: &std::path::Path) -> HostCommand {
+        // The first one counts from 100, the later ones from 5. Every request about a chat is answered as the reader asks.
+        let script = format!(
+            r#"
+n=5; if mkdir {first} 2>/dev/null; then n=100; fi
+while read -r line; do
+  id=${{line#*'"id":'}}; id=${{id%%,*}}
+  case $line in
+    *session.rename*)
+      echo '{{"jsonrpc":"2.0","method":"event","params":{{"session_id":"s","event":{{"sequence":'$n',"type":"tool_finished","data":{{"call_id":"c'$n'","result":null}},"run_id":"r"}}}}}}'
+      n=$((n+1))
+      echo '{{"jsonrpc":"2.0","id":'$id',"result":{{}}}}';;
+    *config.set*) exit 3;;
+    *) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{}}}}';;
+  esac
+done"#,
+            first = folder.join("first").display(),
+        );
+        shell_host(&script)
+    }
+
+    /// Watching goes on with a host that counts from the beginning again.
+    #[tokio::test]
+    async fn a_watch_goes_on_when_the_host_counts_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let restart =
+            Restart::Always { first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(1) };
+        let backend = BubblePaw::spawn(forgetful(folder.path()), Options { restart, ..options() }).await.unwrap();
+        let watched = backend.watch_all();
+        backend.rename(&"s".into(), "a").await.unwrap();
+        assert_eq!(next(&watched).await.seq, Seq(100 * 16));
+        backend.set_config("end", json!(1)).await.unwrap_err();
+        eventually("it is started anew", || backend.counters().restarts >= 1).await;
+        backend.rename(&"s".into(), "b").await.unwrap();
+        let told = until(&watched, |event| event.durable).await;
+        assert_eq!(told.last().unwrap().seq, Seq(5 * 16));
+        backend.close().await;
+    }
 }

@@ -53,6 +53,19 @@ struct State {
     sinks: Vec<StreamSink<ConnectionState>>,
 }
 
+impl State {
+    fn set(&mut self, now: ConnectionState) {
+        if self.over {
+            return;
+        }
+        self.sinks.retain(|sink| !sink.is_ended());
+        for sink in &self.sinks {
+            sink.push(now.clone());
+        }
+        self.now = now;
+    }
+}
+
 impl Latest {
     pub(crate) fn new(now: ConnectionState) -> Self {
         Latest(Mutex::new(State { now, over: false, sinks: Vec::new() }))
@@ -74,21 +87,13 @@ impl Latest {
     }
 
     pub(crate) fn set(&self, now: ConnectionState) {
-        let mut state = self.lock();
-        if state.over {
-            return;
-        }
-        state.sinks.retain(|sink| !sink.is_ended());
-        for sink in &state.sinks {
-            sink.push(now.clone());
-        }
-        state.now = now;
+        self.lock().set(now);
     }
 
     /// The last state there is: behind it the streams end.
     pub(crate) fn end(&self, last: ConnectionState) {
-        self.set(last);
         let mut state = self.lock();
+        state.set(last);
         state.over = true;
         state.sinks.clear();
     }

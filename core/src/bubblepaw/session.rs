@@ -207,7 +207,9 @@ impl Core {
     }
 
     pub(crate) fn watch_all(&self) -> EventStream {
-        if let Connection::Over { error } = &*lock(&self.connection) {
+        // Under the lock, as for a chat's events.
+        let connection = lock(&self.connection);
+        if let Connection::Over { error } = &*connection {
             return ended_stream(error.clone());
         }
         self.router.watchers.watch(self.options.stream_limits)
@@ -385,7 +387,7 @@ impl Core {
             Connection::Down { .. } => {}
         }
         *connection = Connection::Down { error: error.clone() };
-        self.router.watchers.lost(None);
+        self.router.watchers.down();
         self.router.deliver_to_all(|| Mail::Down);
         drop(connection);
         self.status.set(ConnectionState { status: ConnectionStatus::Restarting, reason: Some(error) });

@@ -53,8 +53,10 @@ impl Watchers {
         let State { sinks, chats } = &mut *state;
         // A transient event carries the last durable sequence; what was before it does not come here.
         let first = events.first().filter(|event| !event.durable).map(|event| event.sequence);
-        let cursor = first.map_or(Cursor::START, Cursor::whole);
-        let projector = chats.entry(chat.clone()).or_insert_with(|| Projector::new(chat.clone(), cursor));
+        let projector = chats.entry(chat.clone()).or_insert_with(|| Projector::new(chat.clone(), Cursor::START));
+        if projector.cursor == Cursor::START {
+            projector.cursor = first.map_or(Cursor::START, Cursor::whole);
+        }
         let mut projected = Vec::new();
         for event in events {
             projector.project(event.clone(), Origin::Live, &mut |event| projected.push(event));
@@ -80,6 +82,14 @@ impl Watchers {
             sinks.retain(|sink| sink.push(lost.clone()) != Pushed::Ended);
         }
         self.forget_if_alone(&mut state);
+    }
+
+    /// The host is gone, and with it live events of all chats. It may count from the beginning when it is back.
+    pub(crate) fn down(&self) {
+        self.lost(None);
+        for projector in self.lock().chats.values_mut() {
+            projector.cursor = Cursor::START;
+        }
     }
 
     pub(crate) fn end(&self, error: Option<&KitError>) {
