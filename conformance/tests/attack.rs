@@ -193,6 +193,51 @@ mod processes {
         BubblePaw::spawn(command, options).await.unwrap()
     }
 
+    /// Every close waits until the process is gone, also where another one began to, or the host's end did.
+    #[tokio::test]
+    async fn every_close_waits_until_the_process_is_gone() {
+        let mark = format!("attack-twice-{}", std::process::id());
+        let backend = stubborn(&mark, "trap '' TERM; while :; do sleep 0.1; done", options()).await;
+        let first = tokio::spawn({
+            let backend = backend.clone();
+            async move { backend.close().await }
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        // Given up: the second one has to wait for what the first began.
+        first.abort();
+        backend.close().await;
+        assert_eq!(marked(&mark), [0u32; 0], "after a second close");
+
+        let mark = format!("attack-eof-{}", std::process::id());
+        let backend = stubborn(&mark, "trap '' TERM; exec >&-; while :; do sleep 0.1; done", options()).await;
+        let (_, error) = rest(&backend.watch_all()).await;
+        assert_eq!(error.map(|error| error.code()), Some("host_exited"));
+        backend.close().await;
+        assert_eq!(marked(&mark), [0u32; 0], "after an end of its output");
+    }
+
+    /// Two hosts on one store would be one too many.
+    #[tokio::test]
+    async fn a_host_is_started_anew_when_the_old_one_is_gone() {
+        let mark = format!("attack-anew-{}", std::process::id());
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        // Whoever starts while another one lives says so.
+        let script = format!(
+            "trap '' TERM; mkdir {lock} || echo two >>{log}; echo one >>{log}; exec >&-; sleep 0.3; rmdir {lock}",
+            lock = folder.path().join("lock").display(),
+            log = log.display(),
+        );
+        let restart =
+            Restart::Always { first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(1) };
+        let backend = stubborn(&mark, &script, Options { restart, ..options() }).await;
+        eventually("it is started anew", || backend.counters().restarts >= 2).await;
+        backend.close().await;
+        let log = std::fs::read_to_string(&log).unwrap();
+        assert!(log.lines().count() >= 2 && !log.contains("two"), "{log}");
+        assert_eq!(marked(&mark), [0u32; 0], "after close");
+    }
+
     /// A host whose sequences begin anew with each start.
     fn forgetful(folder: &std::path::Path) -> HostCommand {
         // The first one counts from 100, the later ones from 5. Every request about a chat is answered as the reader asks.

@@ -69,6 +69,8 @@ pub(crate) struct Core {
     pub(super) command: Option<HostCommand>,
     workspace: Option<Workspace>,
     connection: Mutex<Connection>,
+    /// Connections that are over, until nothing of them is left.
+    leaving: Mutex<Vec<Client>>,
     /// What the newest handshake settled: it stays readable when the host is gone.
     agreed: Mutex<Arc<Agreed>>,
     pub(super) router: Arc<Router>,
@@ -138,6 +140,7 @@ impl Core {
             command,
             workspace,
             connection: Mutex::new(Connection::Connected { client, agreed: agreed.clone() }),
+            leaving: Mutex::default(),
             agreed: Mutex::new(agreed),
             router,
             remembered: Mutex::default(),
@@ -337,41 +340,48 @@ impl Core {
 
     /// Ends the backend and waits until nothing of it is left.
     pub(crate) async fn close(&self) {
-        let client = self.begin_close();
-        if let Some(client) = client {
-            client.close().await;
-        }
+        self.shutdown();
+        self.left().await;
         // A host that is being started anew is the supervisor's; an error here says that the core itself is gone.
         let _ = self.unsupervised.subscribe().wait_for(|ended| *ended).await;
     }
 
     /// Ends the backend without waiting.
     pub(crate) fn shutdown(&self) {
-        if let Some(client) = self.begin_close() {
-            client.shutdown();
+        self.closing.send_replace(true);
+        self.over(None);
+    }
+
+    /// Waits until nothing is left of the connections that are over. Whoever else waits for it waits as long.
+    pub(super) async fn left(&self) {
+        let clients = lock(&self.leaving).clone();
+        for client in clients {
+            client.close().await;
         }
     }
 
-    fn begin_close(&self) -> Option<Client> {
-        let client = match &*lock(&self.connection) {
-            Connection::Connected { client, .. } => Some(client.clone()),
-            Connection::Down { .. } | Connection::Over { .. } => None,
-        };
-        self.closing.send_replace(true);
-        self.over(None);
-        client
+    /// Forgets the connections of which nothing is left.
+    pub(super) fn forget_left(&self) {
+        lock(&self.leaving).clear();
+    }
+
+    /// Ends a connection that another state takes the place of.
+    fn leave(&self, connection: Connection) {
+        if let Connection::Connected { client, .. } = connection {
+            add_counters(&mut lock(&self.past_counters), &client);
+            client.shutdown();
+            lock(&self.leaving).push(client);
+        }
     }
 
     /// Over for good. The first reason counts.
     pub(super) fn over(&self, error: Option<KitError>) {
         {
             let mut connection = lock(&self.connection);
-            match &*connection {
-                Connection::Over { .. } => return,
-                Connection::Connected { client, .. } => add_counters(&mut lock(&self.past_counters), client),
-                Connection::Down { .. } => {}
+            if matches!(&*connection, Connection::Over { .. }) {
+                return;
             }
-            *connection = Connection::Over { error: error.clone() };
+            self.leave(std::mem::replace(&mut *connection, Connection::Over { error: error.clone() }));
             self.router.deliver_to_all(|| Mail::Over(error.clone()));
         }
         self.router.watchers.end(error.as_ref());
@@ -381,12 +391,10 @@ impl Core {
 
     pub(super) fn down(&self, error: KitError) {
         let mut connection = lock(&self.connection);
-        match &*connection {
-            Connection::Over { .. } => return,
-            Connection::Connected { client, .. } => add_counters(&mut lock(&self.past_counters), client),
-            Connection::Down { .. } => {}
+        if matches!(&*connection, Connection::Over { .. }) {
+            return;
         }
-        *connection = Connection::Down { error: error.clone() };
+        self.leave(std::mem::replace(&mut *connection, Connection::Down { error: error.clone() }));
         self.router.watchers.down();
         self.router.deliver_to_all(|| Mail::Down);
         drop(connection);

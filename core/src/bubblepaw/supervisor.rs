@@ -108,6 +108,9 @@ pub(super) async fn supervise(core: &Core, mut ends: mpsc::UnboundedReceiver<End
             return;
         };
         core.down(error);
+        // One whose output ended may live on for a while, and two hosts on one store are one too many.
+        core.left().await;
+        core.forget_left();
         if since.elapsed() >= GOOD_LIFE {
             pauses = Pauses::new(core.options.restart);
         }
