@@ -63,6 +63,63 @@ async fn serve(host: &mut RawHost, state: &Value, history: &[Value]) {
     }
 }
 
+/// A run whose end was lost before its stream had a place ends its stream all the same.
+#[tokio::test]
+async fn a_run_whose_end_came_before_its_stream_had_a_place_ends_it() {
+    let ended = json!({"runs": [{"run_id": "r", "status": "completed"}]});
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let chat = "s".into();
+    let started = while_host(backend.run(&chat, "hi"), async {
+        let asked = host.asked("session.state").await;
+        let run = host.asked("run.start").await;
+        host.answer(&run, json!({"run_id": "r"})).await;
+        host.notify("events.gap", json!({"session_id": "s"})).await;
+        host.answer(&asked, state(12, ended.clone())).await;
+    });
+    let events = started.await.unwrap();
+    let (state_now, history) = (state(12, ended.clone()), [event(11, "run_started", json!({}))]);
+    let (told, error) = tokio::select! {
+        told = rest(&events) => told,
+        () = serve(&mut host, &state_now, &history) => unreachable!("it serves for ever"),
+    };
+    assert!(error.is_none());
+    let last = told.last().expect("the end of the run");
+    assert!(matches!(&last.kind, EventKind::RunFinished(end) if end.status.as_str() == "completed"), "{told:?}");
+}
+
+/// So does one whose end the history no longer has.
+#[tokio::test]
+async fn a_run_whose_end_is_no_longer_kept_ends_its_stream() {
+    let ended = json!({"runs": [{"run_id": "r", "status": "completed"}]});
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let chat = "s".into();
+    let started = while_host(backend.run(&chat, "hi"), async {
+        let asked = host.asked("session.state").await;
+        host.answer(&asked, state(10, json!({}))).await;
+        let run = host.asked("run.start").await;
+        host.answer(&run, json!({"run_id": "r"})).await;
+        host.event("s", event(11, "run_started", json!({}))).await;
+        host.notify("events.gap", json!({"session_id": "s"})).await;
+    });
+    let events = started.await.unwrap();
+    let answering = async {
+        loop {
+            let asked = host.next().await;
+            match asked.method.as_str() {
+                "events.after" => host.answer(&asked, json!({"events": [], "has_more": false, "resync": true})).await,
+                _ => host.answer(&asked, state(12, ended.clone())).await,
+            }
+        }
+    };
+    let (told, error) = tokio::select! {
+        told = rest(&events) => told,
+        () = answering => unreachable!("it answers for ever"),
+    };
+    assert!(error.is_none());
+    let ends: Vec<_> = told.iter().filter(|event| matches!(event.kind, EventKind::RunFinished(_))).collect();
+    assert_eq!(ends.len(), 1, "{told:?}");
+}
+
 /// A reader that falls behind while what waited for its stream is given: the text it missed is not shown as if it was there.
 #[tokio::test]
 async fn text_that_a_slow_reader_missed_leaves_no_hole() {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::chat::Awaited;
 use super::history::history_items;
 use super::options::Options;
 use super::session::Core;
@@ -253,8 +254,11 @@ impl AgentBackend for BubblePaw {
         self.require(Capability::Send)?;
         inputs::text(text)?;
         // Attached before the run starts, so that its first event is in the stream.
-        let events = self.events(chat, None);
+        let awaited = Awaited::default();
+        let events = self.core.events_awaiting(chat, None, Some(awaited.clone()));
         let run = self.start_run(chat, text).await?;
+        let run = awaited.get_or_init(|| run).clone();
+        self.core.awaited(chat);
         Ok(events.until_run_finished(run))
     }
 

@@ -28,6 +28,8 @@ pub(crate) enum Mail {
     Attach(Box<Subscriber>),
     /// The state may have changed without an event.
     Refresh,
+    /// It is now known which run a stream waits for.
+    Awaited,
     /// The host is gone and is being started anew.
     Down,
     /// The host is back.

@@ -11,8 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 use super::broadcast::{Broadcast, Latest};
-use super::chat::ChatTask;
-use super::chat::Subscriber;
+use super::chat::{Awaited, ChatTask, Subscriber};
 use super::handshake::Agreed;
 use super::history::StoreSequences;
 use super::inbox::Mail;
@@ -314,10 +313,21 @@ impl Core {
     }
 
     pub(crate) fn events(self: &Arc<Self>, chat: &ChatId, after: Option<Seq>) -> EventStream {
+        self.events_awaiting(chat, after, None)
+    }
+
+    /// The same, where the end of a run is told even if its own event is lost. Which run may be set later.
+    pub(crate) fn events_awaiting(
+        self: &Arc<Self>,
+        chat: &ChatId,
+        after: Option<Seq>,
+        awaited: Option<Awaited>,
+    ) -> EventStream {
         let limits = self.options.stream_limits;
         let (sink, stream) = KitStream::channel(limits);
         let base = after.map(|after| self.base(chat, after));
-        let subscriber = Subscriber::new(chat.clone(), sink, limits, after.map(Cursor::from_kit), base);
+        let mut subscriber = Subscriber::new(chat.clone(), sink, limits, after.map(Cursor::from_kit), base);
+        subscriber.awaited = awaited;
         // Under the lock, so that the end of the connection comes either before or behind it, never between.
         let connection = lock(&self.connection);
         if let Connection::Over { error } = &*connection {
@@ -336,6 +346,11 @@ impl Core {
     /// A command here may have changed a chat's state without an event.
     pub(crate) fn refresh(&self, chat: &ChatId) {
         self.router.deliver(chat, Mail::Refresh);
+    }
+
+    /// It is now known which run a stream of the chat waits for.
+    pub(crate) fn awaited(&self, chat: &ChatId) {
+        self.router.deliver(chat, Mail::Awaited);
     }
 
     /// Ends the backend and waits until nothing of it is left.

@@ -31,7 +31,7 @@ use crate::model::{ChatId, ChatSettings};
 
 use reload::Reloads;
 use settle::Held;
-pub(crate) use subscriber::Subscriber;
+pub(crate) use subscriber::{Awaited, Subscriber};
 use subscriber::{Mode, Next};
 
 type Fetching = Pin<Box<dyn Future<Output = (u64, Result<Page>)> + Send>>;
@@ -143,6 +143,12 @@ impl ChatTask {
                 Mail::Lost => self.lost(),
                 Mail::Attach(stream) => self.attach(*stream),
                 Mail::Refresh => drop(self.reloads.want()),
+                Mail::Awaited => {
+                    // Its end may be among what was lost before it was known.
+                    if self.streams.iter().any(Subscriber::may_have_missed_its_run) {
+                        self.reloads.want();
+                    }
+                }
                 Mail::Down => self.down(),
                 Mail::Up => self.up(),
                 Mail::Over(error) => {

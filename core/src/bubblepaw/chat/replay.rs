@@ -41,6 +41,7 @@ impl ChatTask {
         let reload = self.reloads.want();
         let stream = &mut self.streams[index];
         stream.projector.lost();
+        stream.missed = true;
         stream.mode = Mode::Lost { reason, reload };
     }
 }

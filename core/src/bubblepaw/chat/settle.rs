@@ -59,6 +59,8 @@ impl ChatTask {
                     break;
                 }
             }
+            drop(batch);
+            stream.tell_end_of_awaited(&view.snapshot.runs);
         }
         self.recent.forget_up_to(sequence);
         let run_model = self.known.take().and_then(|known| known.run_model);

@@ -5,6 +5,7 @@
 //! for live events leaves live and catches up when it has room, so nothing durable is ever dropped.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 
 use crate::bubblepaw::context::KnownContext;
 use crate::bubblepaw::inbox::event_bytes;
@@ -12,7 +13,7 @@ use crate::bubblepaw::known::{Known, KnownItems};
 use crate::bubblepaw::project::{Origin, Projector};
 use crate::bubblepaw::sequence::Cursor;
 use crate::bubblepaw::wire::HarnessEvent;
-use crate::model::{ChatId, Event, GapReason};
+use crate::model::{ChatId, Event, GapReason, Run, RunFinished, RunId};
 use crate::stream::{Pushed, StreamLimits, StreamSink};
 
 /// Events that a page of the history has at most.
@@ -50,7 +51,7 @@ pub(crate) struct Pending {
     /// There were too many, or some were lost on the way: the history must be read again.
     overflow: bool,
     /// The first durable one and its run, since the stream began.
-    first_durable: Option<(u64, Option<crate::model::RunId>)>,
+    first_durable: Option<(u64, Option<RunId>)>,
 }
 
 impl Pending {
@@ -80,6 +81,9 @@ impl Pending {
     }
 }
 
+/// The run whose end a stream waits for, once it is known.
+pub(crate) type Awaited = Arc<OnceLock<RunId>>;
+
 /// One stream of a chat.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
@@ -99,6 +103,10 @@ pub(crate) struct Subscriber {
     met_any: bool,
     /// Everything up to this host sequence is known to be delivered once the history has nothing more.
     pub(crate) confirms: Option<u64>,
+    /// The run whose end is told even where its own event was lost; `None`: there is none, or it was told by a reload.
+    pub(crate) awaited: Option<Awaited>,
+    /// Whether events were lost on the way to it, of which some may never come.
+    pub(crate) missed: bool,
     /// The first reload whose diff is for this stream.
     pub(crate) diffs_from: u64,
     /// What its app knows of the context.
@@ -140,6 +148,8 @@ impl Subscriber {
             page_events: PAGE_EVENTS,
             met_any: false,
             confirms: None,
+            awaited: None,
+            missed: false,
             diffs_from: u64::MAX,
             context: KnownContext::default(),
             wants_reload_at: None,
@@ -226,8 +236,24 @@ impl Subscriber {
         self.sink.push(event);
     }
 
+    /// Whether the end of the run that it waits for may be among what it missed.
+    pub(crate) fn may_have_missed_its_run(&self) -> bool {
+        self.missed && self.awaited.as_ref().is_some_and(|run| run.get().is_some())
+    }
+
+    /// Tells that the run it waits for has ended, where a reload shows it. Where its own event told it the stream has ended
+    /// behind that, and this is not seen.
+    pub(crate) fn tell_end_of_awaited(&mut self, runs: &[Run]) {
+        let awaited = self.awaited.as_ref().and_then(|awaited| awaited.get());
+        let Some(run) = runs.iter().find(|run| Some(&run.id) == awaited && !run.status.is_active()) else { return };
+        let finished = RunFinished { status: run.status.clone(), error: run.error.clone() };
+        self.tell(self.projector.transient(finished, Some(run.id.clone())));
+        self.awaited = None;
+    }
+
     /// Live events were lost on the way.
     pub(crate) fn lost(&mut self, known: Option<&Known>) -> Next {
+        self.missed = true;
         match self.mode {
             Mode::Live => {
                 self.leave_live(known);
@@ -367,7 +393,7 @@ impl Subscriber {
 
     /// Takes its place at a snapshot, or just below the first durable event since the call, whichever is lower. The run of
     /// that event, where it was lower.
-    pub(crate) fn start_at(&mut self, host_sequence: u64) -> Option<Option<crate::model::RunId>> {
+    pub(crate) fn start_at(&mut self, host_sequence: u64) -> Option<Option<RunId>> {
         let first = self.pending.first_durable.take();
         let lower = first.filter(|(sequence, _)| sequence.saturating_sub(1) < host_sequence);
         match lower {
