@@ -20,7 +20,7 @@ pub(crate) async fn all_chats(reader: &dyn ChatReader, query: Option<&str>) -> R
     }
 }
 
-/// The chat that is meant. One that is in no list is left to the host: a child is in none.
+/// The chat that is meant. One that is in no list is left to the host: it may keep children out of its lists.
 pub(crate) async fn find(reader: &dyn ChatReader, given: &str) -> Result<ChatId, Failure> {
     let chats = all_chats(reader, None).await?;
     pick(&chats, given)
@@ -31,7 +31,9 @@ fn pick(chats: &[Chat], given: &str) -> Result<ChatId, Failure> {
         return Err(Failure::usage("the chat is missing").hint("give an id, the beginning of one, or `last`"));
     }
     if given == "last" {
-        let last = chats.iter().max_by_key(|chat| chat.updated_at);
+        // A child was not begun by the person, and may have changed after its parent.
+        let own = chats.iter().filter(|chat| chat.parent_id.is_none());
+        let last = own.max_by_key(|chat| chat.updated_at);
         return match last {
             Some(chat) => Ok(chat.id.clone()),
             None => Err(Failure::from(KitError::not_found("there is no chat yet"))
@@ -72,6 +74,9 @@ mod tests {
         assert_eq!(found("a"), Err("usage"));
         assert_eq!(found(" "), Err("usage"));
         assert_eq!(found("child").as_deref(), Ok("child"), "the host knows");
+        let child = Chat { parent_id: Some("abc".into()), ..chat("child", 20) };
+        let family = [chat("ab", 1), chat("abc", 9), child];
+        assert_eq!(pick(&family, "last").map(|id| id.to_string()).unwrap(), "abc", "the newest that is no child");
         assert_eq!(pick(&[], "last").unwrap_err().code(), "not_found");
     }
 }

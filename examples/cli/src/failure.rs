@@ -99,6 +99,13 @@ impl Failure {
         Failure::own("usage", message, Exit::Usage)
     }
 
+    /// The command line is no command: its first paragraph in one line, since what is missing stands below the first.
+    pub(crate) fn bad_arguments(error: &clap::Error) -> Self {
+        let text = error.to_string();
+        let lines = text.trim().trim_start_matches("error: ").lines().map(str::trim);
+        Failure::usage(lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" "))
+    }
+
     /// It failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Failure::own("failed", message, Exit::Failed)

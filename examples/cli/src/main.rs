@@ -52,9 +52,7 @@ fn main() -> ExitCode {
 
 fn bad_arguments(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     if error.use_stderr() && arguments.iter().any(|argument| argument == "--json") {
-        let message = error.to_string();
-        let message = message.trim().trim_start_matches("error: ");
-        return Failure::usage(message.lines().next().unwrap_or(message)).report(true);
+        return Failure::bad_arguments(error).report(true);
     }
     // A reader that is gone needs no help text.
     let _ = error.print();

@@ -86,6 +86,17 @@ fn blank_and_missing_texts_change_nothing() {
 }
 
 #[test]
+fn what_is_missing_is_named() {
+    let home = Home::new();
+    let told = home.run(&["send", "hello"]).ends(2);
+    assert!(told.err.contains("missing") && told.err.contains("--new TITLE TEXT"), "{}", told.err);
+    let told = home.run(&["--json", "approve", "last"]).ends(2);
+    assert!(told.err.contains("<APPROVAL>"), "{}", told.err);
+    let told = home.run(&["--json", "record", "x.jsonl", "tail"]).ends(2);
+    assert!(told.err.contains("<CHAT>"), "{}", told.err);
+}
+
+#[test]
 fn a_command_for_the_host_is_refused_before_it_is_sent() {
     let home = Home::new();
     let told = home.run(&["send", "--new", "S", "/model fast"]).ends(2);

@@ -34,10 +34,8 @@ fn parse(mut words: Vec<OsString>) -> Result<(Global, Command), Failure> {
     if words.is_empty() {
         words.push("doctor".into());
     }
-    let cli = Cli::try_parse_from(std::iter::once(OsString::from("kitport")).chain(words)).map_err(|error| {
-        let message = error.to_string();
-        Failure::usage(message.trim_start_matches("error: ").lines().next().unwrap_or("the command is unknown"))
-    })?;
+    let cli = Cli::try_parse_from(std::iter::once(OsString::from("kitport")).chain(words))
+        .map_err(|error| Failure::bad_arguments(&error))?;
     match cli.command {
         Command::Record(_) => Err(Failure::usage("a recording can't be recorded")),
         command => Ok((cli.global, command)),

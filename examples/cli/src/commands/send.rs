@@ -19,7 +19,8 @@ pub(super) async fn run(app: &App, args: SendArgs) -> Result<Exit, Failure> {
     }
     // Before anything is made for it: a chat without a message would be left.
     if !resume && text.trim().is_empty() {
-        return Err(Failure::usage("the text is blank").hint("`kitport send CHAT TEXT`"));
+        let what = if words.is_empty() { "the text is missing" } else { "the text is blank" };
+        return Err(Failure::usage(what).hint("`kitport send CHAT TEXT`, or `kitport send --new TITLE TEXT`"));
     }
     app.with_backend_to_end(async |kit| {
         // Once a run goes on, Ctrl-C cancels that first.
