@@ -265,6 +265,7 @@ async fn host_hangs_up() {
     let (backend, mut host) = RawHost::connect(&[]).await;
     let events = backend.events(&"s".into(), Some(kitport::model::Seq(176)));
     let watching = backend.watch_all();
+    let created = backend.created_chats();
     let asked = host.asked("events.after").await;
     let read = json!([{"sequence": 12, "type": "run_quota_resumed", "data": {}, "run_id": "r"}]);
     host.answer(&asked, json!({"events": read, "has_more": false})).await;
@@ -283,6 +284,10 @@ async fn host_hangs_up() {
     assert_eq!(error.map(|error| error.code()), Some("host_exited"));
     let (last, error) = rest(&watching).await;
     assert_eq!((last.len(), error.map(|error| error.code())), (1, Some("host_exited")));
+    for created in [created, backend.created_chats()] {
+        assert_eq!(created.next().await.expect("the end").unwrap_err().code(), "host_exited");
+        assert!(created.next().await.is_none(), "once");
+    }
     let mut states = backend.connection();
     let state = futures::StreamExt::next(&mut states).await.expect("how it is").expect("no error");
     assert_eq!(json!(state.status), "closed");
@@ -297,6 +302,7 @@ async fn close() {
     let (backend, mut host) = RawHost::connect(&[]).await;
     let events = backend.events(&"s".into(), None);
     let watching = backend.watch_all();
+    let created = backend.created_chats();
     let id = "s".into();
     let (pending, ()) = tokio::join!(backend.cancel(&id), async {
         host.asked("run.cancel").await;
@@ -308,6 +314,8 @@ async fn close() {
     );
     assert!(rest(&events).await.1.is_none());
     assert!(rest(&watching).await.1.is_none());
+    assert!(created.next().await.is_none());
+    assert!(backend.created_chats().next().await.is_none());
     backend.close().await;
     let later = backend.cancel(&id).await.unwrap_err();
     assert_eq!((later.code(), later.outcome()), ("closed", Some(kitport::Outcome::NotSent)));

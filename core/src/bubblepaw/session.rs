@@ -219,8 +219,8 @@ impl Core {
 
     pub(crate) fn created_chats(&self) -> crate::stream::ChatStream {
         let stream = self.created.subscribe(self.options.stream_limits);
-        if let Connection::Over { .. } = &*lock(&self.connection) {
-            self.created.end(None);
+        if let Connection::Over { error } = &*lock(&self.connection) {
+            self.created.end(error.clone());
         }
         stream
     }
@@ -400,7 +400,7 @@ impl Core {
             self.router.deliver_to_all(|| Mail::Over(error.clone()));
         }
         self.router.watchers.end(error.as_ref());
-        self.created.end(None);
+        self.created.end(error.clone());
         self.status.end(ConnectionState { status: ConnectionStatus::Closed, reason: error });
     }
 
