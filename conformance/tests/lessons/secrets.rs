@@ -1,5 +1,6 @@
 //! Secrets: values of the environment, keys and tokens never show.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -163,4 +164,44 @@ async fn a_key_that_is_set_shows_neither_in_a_log_nor_in_a_recording() {
     assert!(recorded.lines().count() > 5, "{recorded}");
     assert!(!recorded.contains("hush"), "{recorded}");
     assert!(!logged().contains("hush"), "{}", logged());
+}
+
+/// The fields of the kit's own log events. They are named where the events are made, so that those are read: some come
+/// in failures only that no test can make at will.
+#[test]
+fn what_is_logged_is_method_id_duration_and_outcome() {
+    let mut fields = BTreeSet::new();
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                fields.extend(logged_fields(&std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    assert_eq!(fields.iter().map(String::as_str).collect::<Vec<_>>(), ["id", "method", "micros", "outcome"]);
+}
+
+/// The names of the fields in a source's log events: what stands between the target and the message.
+fn logged_fields(source: &str) -> Vec<String> {
+    let calls = source.split("tracing::").skip(1).filter_map(|call| {
+        let (level, rest) = call.split_once("!(")?;
+        ["trace", "debug", "info", "warn", "error", "event"].contains(&level).then_some(rest)
+    });
+    let fields = calls.flat_map(|call| {
+        let (target, rest) = call.trim_start().split_once(',').expect("a target comes first");
+        assert!(target.starts_with("target: \"kitport::"), "{target}");
+        let (fields, _) = rest.split_once('"').expect("a message comes last");
+        fields.split(',').map(|field| field.split('=').next().unwrap_or_default().trim().to_owned())
+    });
+    fields.filter(|field| !field.is_empty()).collect()
+}
+
+#[test]
+fn fields_of_log_events_are_found() {
+    let source = r#"tracing::warn!(target: "kitport::a", one, two = ?x.y(), "words, more"); tracing::Level::WARN"#;
+    assert_eq!(logged_fields(source), ["one", "two"]);
 }

@@ -293,7 +293,7 @@ impl<N: Notifications, I: Inbound<N>> Reading<N, I> {
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
-                        tracing::debug!(target: "kitport::rpc", kind = ?error.kind(), "reading from the host failed");
+                        tracing::debug!(target: "kitport::rpc", outcome = ?error.kind(), "reading from the host failed");
                         self.finish();
                         break;
                     }

@@ -142,7 +142,7 @@ impl Outbox {
     }
 
     fn fail(&self, inner: &mut Inner, error: &io::Error) {
-        tracing::debug!(target: "kitport::rpc", kind = ?error.kind(), "writing to the host failed");
+        tracing::debug!(target: "kitport::rpc", outcome = ?error.kind(), "writing to the host failed");
         inner.state = State::Failed;
         self.failed.send_replace(true);
     }

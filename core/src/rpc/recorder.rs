@@ -224,7 +224,7 @@ impl<W: Write> Disk<W> {
 
     fn check(&mut self, result: io::Result<()>) -> bool {
         if let Err(error) = &result {
-            tracing::warn!(target: "kitport::rpc", kind = ?error.kind(), "the recording can't be written");
+            tracing::warn!(target: "kitport::rpc", outcome = ?error.kind(), "the recording can't be written");
             // Half a line may stand at its end: nothing can follow it.
             self.failed = true;
         }

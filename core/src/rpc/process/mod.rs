@@ -190,7 +190,7 @@ impl Shared {
         }
         self.group.kill();
         if !self.exits_within(KILL_WAIT) {
-            tracing::warn!(target: "kitport::rpc", pid = self.group.id(), "the host can't be ended");
+            tracing::warn!(target: "kitport::rpc", id = self.group.id(), "the host can't be ended");
             self.lock().alive = None;
         }
     }
