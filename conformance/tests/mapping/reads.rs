@@ -73,6 +73,11 @@ async fn list_chats() {
     let next = ("session.list", json!({"limit": 100, "cursor": "n2"}));
     let last = json!({"sessions": [], "next_cursor": null});
     reads(paged, ("list_chats", json!({"cursor": "n2"})), next, last, json!({"chats": []})).await;
+    // There is no page to go on from where the host gives none.
+    let (backend, mut host) = RawHost::connect(&[]).await;
+    let error = backend.list_chats(Some("n2"), None).await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("invalid", Some(kitport::Outcome::NotSent)));
+    host.nothing_came(&backend).await;
 }
 
 /// The state, then pending approvals, each field of the snapshot from its place.
@@ -353,6 +358,14 @@ async fn load_history_range() {
             {"seq": 20, "item": {"kind": "other_message", "role": "oracle", "id": "z", "text": "Hm", "provisional": false}},
         ])
     );
+    // A range that ends before it begins is refused here; one of a single sequence is none of these.
+    let error = backend.load_history_range(&id, Seq(9), Seq(8)).await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("invalid", Some(kitport::Outcome::NotSent)));
+    let one = while_host(backend.load_history_range(&id, Seq(8), Seq(8)), async {
+        let range = json!({"session_id": "s", "first_seq": 8, "last_seq": 8, "limit": 500});
+        host.serve("history.range", range, json!({"entries": []})).await;
+    });
+    assert_eq!(json_of(one.await), json!([]));
     host.nothing_came(&backend).await;
 }
 
@@ -488,6 +501,22 @@ async fn watch_all() {
     nested["chat"] = json!("c");
     assert_eq!(take(&events, 5).await, json!([expected("a", 5), expected("b", 3), expected("a", 6), lost, nested]));
     host.nothing_came(&backend).await;
+    // A reader without room is told that it lost events, and another one has them all.
+    let limits = StreamLimits { events: 4, ..StreamLimits::default() };
+    let (backend, mut host) = RawHost::connect_with(&[], Options { stream_limits: limits, ..RawHost::options() }).await;
+    let (slow, busy) = (backend.watch_all(), backend.watch_all());
+    for sequence in 1..=20 {
+        host.event("a", waits(sequence)).await;
+        assert_eq!(take(&busy, 1).await, json!([expected("a", sequence)]));
+    }
+    assert!(slow.ready().await);
+    let held = slow.take(usize::MAX).unwrap();
+    let (told, durable) = (json!(held), held.iter().filter(|event| event.durable).count());
+    assert_eq!(told[0], expected("a", 1));
+    assert!(durable <= 4, "{told}");
+    assert_eq!((&json!(held.last())["kind"], &json!(held.last())["reason"]), (&json!("gap"), &json!("live_lost")));
+    host.event("a", waits(21)).await;
+    assert_eq!(take(&slow, 1).await, json!([expected("a", 21)]));
 }
 
 /// Pending approvals of all chats, over all pages.
@@ -512,6 +541,25 @@ async fn pending_approvals() {
         json_of(got),
         json!([{"chat": "a", "approval": {"id": "1", "state": "pending"}}, {"chat": "b", "approval": {"id": "4", "state": "pending"}}])
     );
+    // A host that gives the same cursor again isn't asked for ever; any other failure is told.
+    let got = while_host(backend.pending_approvals(), async {
+        let page = json!({"sessions": [], "next_cursor": "2"});
+        host.serve("session.list", json!({"limit": 100}), page.clone()).await;
+        host.serve("session.list", json!({"limit": 100, "cursor": "2"}), page).await;
+    })
+    .await;
+    assert_eq!(json_of(got), json!([]));
+    let failed = while_host(backend.pending_approvals(), async {
+        let page = json!({"sessions": [meta("a", "A", json!({}))]});
+        host.serve("session.list", json!({"limit": 100}), page).await;
+        let asked = host.expect("approval.list", json!({"session_id": "a"})).await;
+        host.refuse(&asked, json!({"code": -32603, "message": "no"})).await;
+    });
+    assert_eq!(failed.await.unwrap_err().code(), "failed");
+    let (backend, mut host) = RawHost::connect(&["session.list.pagination"]).await;
+    let error = backend.pending_approvals().await.unwrap_err();
+    assert_eq!(json!(error)["capability"], "approve");
+    host.nothing_came(&backend).await;
 }
 
 /// Its state now, then each change.
