@@ -525,6 +525,14 @@ async fn run() {
     .unwrap_err();
     assert_eq!(error.code(), "busy");
     drop((backend, backend_));
+
+    // What can't be sent is refused as for send, before a stream is opened.
+    let (door_, backend, mut host) = door(&["follow_up"]).await;
+    for text in ["", "/compact"] {
+        let error = door_.open_async("run", json!({"chat": "s", "text": text})).await.unwrap_err();
+        assert_eq!((error.code(), error.outcome()), ("invalid", Some(kitport::Outcome::NotSent)));
+    }
+    host.nothing_came(&backend).await;
 }
 
 /// `set_config` is BubblePaw's own, reached by its name.
@@ -559,6 +567,23 @@ async fn outcomes() {
     let error = backend.cancel(&id).within(Duration::ZERO).await.unwrap_err();
     assert_eq!((error.code(), error.outcome()), ("timeout", Some(kitport::Outcome::NotSent)));
     host.nothing_came(&backend).await;
+    // One limit for all requests of a call: where the first has no answer, the command itself never left.
+    let (inbox, mut slow) = RawHost::connect(&["approvals", "follow_up"]).await;
+    let approval = "p".into();
+    let deciding = inbox.decide_approval(&id, &approval, kitport::model::Decision::Approve, None);
+    let error = deciding.within(Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("timeout", Some(kitport::Outcome::NotSent)));
+    slow.expect("approval.list", json!({"session_id": "s"})).await;
+    let sending = inbox.send(&id, "Hi", &[]).within(Duration::from_secs(1));
+    let error = while_host(sending, async {
+        let asked = slow.next().await;
+        slow.refuse(&asked, json!({"code": -32000, "message": "busy"})).await;
+        slow.asked("run.follow_up").await;
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(json!(error)["method"], "run.follow_up");
+    assert_eq!(error.outcome(), Some(kitport::Outcome::Unknown));
     let refused = while_host(backend.cancel(&id), async {
         let asked = host.next().await;
         host.refuse(&asked, json!({"code": -32000, "message": "no"})).await;
