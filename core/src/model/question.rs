@@ -13,7 +13,6 @@ pub struct Question {
     /// What it asks.
     pub text: String,
     /// Labels to choose from; empty for free text alone.
-    #[serde(default)]
     pub suggestions: Vec<String>,
 }
 

@@ -218,7 +218,9 @@ mod tests {
         }));
         desk.event(&asked);
         desk.event(&asked);
-        desk.event(&event(serde_json::json!({"kind": "question.asked", "question": {"id": "q1", "text": "?"}})));
+        desk.event(&event(
+            serde_json::json!({"kind": "question.asked", "question": {"id": "q1", "text": "?", "suggestions": []}}),
+        ));
         assert_eq!(desk.0.len(), 2);
         desk.event(&event(serde_json::json!({"kind": "approval.resolved", "approvalId": "a1", "state": "denied"})));
         desk.event(&event(serde_json::json!({"kind": "question.resolved"})));
