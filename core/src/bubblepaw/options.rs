@@ -28,7 +28,8 @@ pub struct Options {
     pub close_grace: Duration,
     /// Whether a host that ended is started anew.
     pub restart: Restart,
-    /// Where to write down both directions of the connection.
+    /// Where to write down both directions of the connection, each line with its secrets masked; one that is streamed in
+    /// pieces over several lines is not.
     pub recorder: Option<Recorder>,
     /// The runtime that the backend's tasks run on; the current one by default.
     pub runtime: Option<tokio::runtime::Handle>,

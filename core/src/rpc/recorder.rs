@@ -2,6 +2,9 @@
 //!
 //! The connection must never wait for a disk. Lines go through a bounded queue to a thread of their own; where the queue
 //! is full or the disk fails, lines are dropped and counted, and the connection goes on.
+//!
+//! Each line is masked by itself. A secret that is streamed in pieces over several lines, as a model's text is, is not
+//! masked: whoever shares a recording looks it through first.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -25,6 +28,9 @@ const QUEUE_LINES: usize = 16 * 1024;
 const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Records connections. Cheap to clone: all clones write to the same place. It ends with its last clone.
+///
+/// Secrets are masked line by line: one that is streamed in pieces over several lines is not masked. What was said is in
+/// it, too, so look it through before you share it.
 #[derive(Clone)]
 pub struct Recorder {
     queue: SyncSender<Entry>,
@@ -359,6 +365,23 @@ mod tests {
             ]
         );
         assert_eq!(out.recording().header().program.as_deref(), Some("/home/***/host"));
+    }
+
+    /// What the docs warn of. Where this changes they change, too.
+    #[tokio::test]
+    async fn a_secret_in_pieces_over_several_lines_is_not_masked() {
+        let out = Shared::default();
+        let recorder = Recorder::to_writer(out.clone()).unwrap();
+        recorder.start(None, &Redactor::plain());
+        let whole = format!(r#"{{"text":"ghp_{}"}}"#, "0123456789".repeat(3));
+        recorder.line(Direction::In, whole.as_bytes());
+        let pieces = [r#"{"text":"ghp_01234"}"#, r#"{"text":"5678901234567890123456789"}"#];
+        for piece in pieces {
+            recorder.line(Direction::In, piece.as_bytes());
+        }
+        recorder.flush().await;
+        let lines: Vec<String> = out.recording().map(|line| line.unwrap().line).collect();
+        assert_eq!(lines, [r#"{"text":"***"}"#, pieces[0], pieces[1]]);
     }
 
     #[tokio::test]

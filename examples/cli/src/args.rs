@@ -66,6 +66,9 @@ pub(crate) enum Command {
     /// Lists models, or sets the default one.
     Models(ModelsArgs),
     /// Runs another command and writes down all that is said to the host and by it: what to attach to a report.
+    ///
+    /// Secrets are masked line by line: one that the host streams in pieces over several lines is not masked. What was
+    /// said is in the file, too, so look it through before you share it.
     Record(RecordArgs),
     /// The reference host.
     #[command(hide = true, disable_help_flag = true)]
