@@ -429,6 +429,25 @@ async fn the_stderr_tail_shows_no_secret() {
     assert_eq!(exited(&ended).stderr_tail, "key ***\nown ***\nAuthorization: Bearer ***\nat /home/***/x");
 }
 
+/// Whole lines, at most 4 KiB, each kind of secret masked, this user's own home directory among them.
+#[tokio::test]
+async fn the_stderr_tail_is_bounded_whole_lines_with_every_kind_of_secret_masked() {
+    let script = r#"i=0; while [ $i -lt 2000 ]; do echo "line $i of many"; i=$((i+1)); done >&2
+        printf '%s\n' "X_SECRET=hush" 'basic aHVzaDpodXNo99' 'https://hush:hush@example.com/' "-----BEGIN PRIVATE$NOTHING KEY-----" \
+            hush "-----END PRIVATE$NOTHING KEY-----" "$HOME/x" /Users/hush/y 'C:\Users\hush\z' >&2; printf 'cut \342\202' >&2; exit 1"#;
+    let (_client, inbox) = spawn(&sh(script)).await;
+    let ended = inbox.wait_end().await;
+    let tail = exited(&ended).stderr_tail.clone();
+    assert!(tail.len() <= kitport::rpc::STDERR_TAIL_BYTES, "{}", tail.len());
+    assert!(!tail.contains("hush") && !tail.contains(&std::env::var("HOME").unwrap()), "{tail}");
+    let masked = "X_SECRET=***\nbasic ***\nhttps://***@example.com/\n\
+        -----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----\n~/x\n/Users/***/y\nC:\\Users\\***\\z\ncut \u{fffd}";
+    let (before, last) = tail.split_at(tail.find("X_SECRET").unwrap());
+    assert_eq!(last, masked);
+    assert!(before.lines().all(|line| line.starts_with("line ") && line.ends_with(" of many")), "{before}");
+    assert!(before.ends_with("line 1999 of many\n"));
+}
+
 #[tokio::test]
 async fn large_lines_pass_through_real_pipes_in_both_directions() {
     let (client, inbox) = spawn(&HostCommand::new("cat")).await;
