@@ -349,6 +349,44 @@ async fn a_host_that_fails_before_it_is_ready_is_not_respawned_for_ever() {
     assert_eq!((error.code(), count()), ("host_exited", 1));
 }
 
+/// While a host is started anew commands fail and nothing of them is kept for it; it may come back with less.
+#[tokio::test]
+async fn a_host_that_comes_back_gets_nothing_again_and_may_offer_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let hello = |features: &str| {
+        format!(
+            r#"read hello; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocol_version":"0.1","host":{{"name":"sh","version":"1"}},"features":[{features}],"workspace":{{"path":"/"}}}}}}'"#
+        )
+    };
+    // The first one ends with the first command unanswered; the second waits until it is let, then notes what it is told.
+    let script = format!(
+        "if [ ! -e {0} ]; then touch {0}; {1}; read command; exit 1; fi; while [ ! -e {2} ]; do sleep 0.02; done; {3}; cat > {4}",
+        path("first"),
+        hello(r#""steer""#),
+        path("let"),
+        hello(""),
+        path("told"),
+    );
+    let options = Options { restart: quick_restarts(), ..Options::default() };
+    let backend = BubblePaw::spawn(HostCommand::new("sh").args(["-c", &script]), options).await.unwrap();
+    let states = backend.connection();
+    assert!(backend.capabilities().steer);
+    let chat = "s".into();
+    let error = backend.steer(&chat, "Once").await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("host_exited", Some(Outcome::Unknown)));
+    while states.next().await.unwrap().unwrap().status != ConnectionStatus::Restarting {}
+    let error = backend.send(&chat, "Meanwhile", &[]).await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("host_exited", Some(Outcome::NotSent)));
+    std::fs::write(path("let"), "").unwrap();
+    while states.next().await.unwrap().unwrap().status != ConnectionStatus::Connected {}
+    assert!(!backend.capabilities().steer);
+    let error = backend.steer(&chat, "Again").await.unwrap_err();
+    assert_eq!((error.code(), error.outcome()), ("unsupported", Some(Outcome::NotSent)));
+    backend.close().await;
+    assert_eq!(std::fs::read_to_string(path("told")).unwrap(), "", "nothing is sent again by itself");
+}
+
 #[tokio::test]
 async fn close_during_restarts_ends_them() {
     let mark = mark();
