@@ -7,7 +7,7 @@ use kitport::{AgentBackend, BubblePaw, ChatReader};
 
 #[tokio::main]
 async fn main() -> kitport::Result<()> {
-    let host = HostCommand::new("bubblepaw").arg("stdio").current_dir("/project");
+    let host = HostCommand::new("bubblepaw").arg("stdio").cwd("/project");
     let backend = BubblePaw::spawn(host, Options::default()).await?;
     let chat = backend.create_chat(Some("Fix the tests")).await?;
     let events = backend.events(&chat.id, None);

@@ -9,7 +9,7 @@
 //! use kitport::{AgentBackend, BubblePaw, ChatFeed, ChatReader};
 //!
 //! # async fn main_job() -> kitport::Result<()> {
-//! let host = HostCommand::new("bubblepaw").arg("stdio").current_dir("/project");
+//! let host = HostCommand::new("bubblepaw").arg("stdio").cwd("/project");
 //! let backend = std::sync::Arc::new(BubblePaw::spawn(host, Options::default()).await?);
 //! let chat = backend.create_chat(Some("Fix the tests")).await?;
 //! let feed = ChatFeed::open(backend.clone(), &chat.id).await?;

@@ -164,7 +164,7 @@ async fn a_missing_folder_is_not_a_missing_program() {
     let folder = tempfile::tempdir().unwrap();
     let file = program(folder.path(), "", 0o644);
     for missing in [folder.path().join("nowhere"), file] {
-        let error = start_error(&HostCommand::new("sh").current_dir(&missing)).await;
+        let error = start_error(&HostCommand::new("sh").cwd(&missing)).await;
         assert_eq!(error, SpawnError::MissingFolder { folder: missing.clone() });
         assert!(error.to_string().contains(missing.to_str().unwrap()));
     }
@@ -207,7 +207,7 @@ async fn the_environment_is_added_to_unless_it_is_cleared() {
 #[tokio::test]
 async fn the_working_folder_is_the_host_s() {
     let folder = tempfile::tempdir().unwrap();
-    let (client, _) = spawn(&sh(r#"answer='printf "\"%s\"" "$(pwd -P)"'; serve"#).current_dir(folder.path())).await;
+    let (client, _) = spawn(&sh(r#"answer='printf "\"%s\"" "$(pwd -P)"'; serve"#).cwd(folder.path())).await;
     assert_eq!(ask(&client).await, json!(folder.path().canonicalize().unwrap()));
 }
 

@@ -435,7 +435,7 @@ async fn a_missing_folder_a_missing_program_and_one_that_cannot_run_are_three_me
         assert_eq!((error.code(), error.outcome()), (code, Some(Outcome::NotSent)));
         error.message().to_owned()
     };
-    let no_folder = error("not_found", host(&[]).current_dir("/no/such/folder")).await;
+    let no_folder = error("not_found", host(&[]).cwd("/no/such/folder")).await;
     let no_program = error("not_found", HostCommand::new("/no/such/program")).await;
     let no_run_bit = error("denied", HostCommand::new(&plain)).await;
     assert!(no_folder.contains("/no/such/folder") && no_folder.contains("folder"), "{no_folder}");
@@ -449,7 +449,7 @@ async fn a_missing_folder_a_missing_program_and_one_that_cannot_run_are_three_me
     .into();
     assert_eq!(shapes.len(), 3, "{shapes:?}");
     // Both are missing: the folder is looked at first, and never is the program blamed for it.
-    let both = error("not_found", HostCommand::new("no-such").current_dir("/no/such/folder")).await;
+    let both = error("not_found", HostCommand::new("no-such").cwd("/no/such/folder")).await;
     assert!(both.contains("/no/such/folder"), "{both}");
 }
 

@@ -117,7 +117,7 @@ fn host_command(words: &str, cwd: Option<&Path>) -> Result<HostCommand, Failure>
     };
     let command = HostCommand::new(program).args(arguments);
     Ok(match cwd {
-        Some(folder) => command.current_dir(folder),
+        Some(folder) => command.cwd(folder),
         None => command,
     })
 }

@@ -22,7 +22,7 @@ pub struct HostCommand {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     env_clear: bool,
-    current_dir: Option<PathBuf>,
+    cwd: Option<PathBuf>,
 }
 
 impl HostCommand {
@@ -33,7 +33,7 @@ impl HostCommand {
             args: Vec::new(),
             env: Vec::new(),
             env_clear: false,
-            current_dir: None,
+            cwd: None,
         }
     }
 
@@ -75,8 +75,8 @@ impl HostCommand {
 
     /// Sets the working folder.
     #[must_use]
-    pub fn current_dir(mut self, folder: impl AsRef<Path>) -> Self {
-        self.current_dir = Some(folder.as_ref().to_owned());
+    pub fn cwd(mut self, folder: impl AsRef<Path>) -> Self {
+        self.cwd = Some(folder.as_ref().to_owned());
         self
     }
 
@@ -87,7 +87,7 @@ impl HostCommand {
 
     /// The working folder, where one was set.
     pub fn folder(&self) -> Option<&Path> {
-        self.current_dir.as_deref()
+        self.cwd.as_deref()
     }
 
     /// What masks the secrets that this command hands to the host.
@@ -102,7 +102,7 @@ impl HostCommand {
 
     /// Finds what the system would report under another name.
     pub(super) fn check(&self) -> Result<(), SpawnError> {
-        match &self.current_dir {
+        match &self.cwd {
             Some(folder) if !folder.is_dir() => Err(SpawnError::MissingFolder { folder: folder.clone() }),
             _ => Ok(()),
         }
@@ -122,7 +122,7 @@ impl HostCommand {
         for (name, value) in &self.env {
             command.env(name, value);
         }
-        if let Some(folder) = &self.current_dir {
+        if let Some(folder) = &self.cwd {
             command.current_dir(folder);
         }
         command
@@ -181,7 +181,7 @@ impl fmt::Debug for HostCommand {
             .field("args", &self.args.len())
             .field("env", &names)
             .field("env_clear", &self.env_clear)
-            .field("current_dir", &self.current_dir)
+            .field("cwd", &self.cwd)
             .finish()
     }
 }
@@ -192,21 +192,21 @@ mod tests {
 
     #[test]
     fn debug_shows_no_value() {
-        let command = HostCommand::new("host").arg("--token=hush").env("A_NAME", "hush").current_dir("/x");
+        let command = HostCommand::new("host").arg("--token=hush").env("A_NAME", "hush").cwd("/x");
         let shown = format!("{command:?}");
         assert!(!shown.contains("hush") && shown.contains("A_NAME") && shown.contains("/x"), "{shown}");
     }
 
     #[test]
     fn a_missing_working_folder_is_found_before_the_start() {
-        let command = HostCommand::new("sh").current_dir("/no/such/folder");
+        let command = HostCommand::new("sh").cwd("/no/such/folder");
         assert_eq!(command.check(), Err(SpawnError::MissingFolder { folder: "/no/such/folder".into() }));
     }
 
     #[test]
     fn a_relative_path_starts_at_this_process_s_folder() {
         let here = std::env::current_dir().unwrap();
-        let command = HostCommand::new("./bin/host").current_dir("/").to_std();
+        let command = HostCommand::new("./bin/host").cwd("/").to_std();
         assert_eq!(Path::new(command.get_program()), here.join("bin/host"));
         assert_eq!(HostCommand::new("host").to_std().get_program(), "host");
     }

@@ -41,7 +41,7 @@ impl DemoHost {
             .arg(self.folder.path().join("host.db"))
             .args(&self.more)
             .env(PID_FILE, self.pid_file())
-            .current_dir(self.folder.path()))
+            .cwd(self.folder.path()))
     }
 
     /// The processes that were started, the newest last.
