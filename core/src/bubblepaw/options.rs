@@ -77,3 +77,21 @@ impl Restart {
         Restart::Always { first_pause: Duration::from_millis(100), longest_pause: Duration::from_secs(5) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_that_apps_are_promised() {
+        let options = Options::default();
+        assert_eq!(options.handshake_timeout, Duration::from_secs(10));
+        assert_eq!(options.call_timeout, Some(Duration::from_secs(60)));
+        assert_eq!(options.line_limit, 64 * 1024 * 1024);
+        assert_eq!(options.stream_limits, StreamLimits { events: 4096, bytes: 8 * 1024 * 1024 });
+        assert_eq!(options.close_grace, Duration::from_secs(2));
+        assert_eq!(options.restart, Restart::Never);
+        assert_eq!(options.features, super::super::wire::feature::ALL);
+        assert!(options.recorder.is_none() && options.runtime.is_none() && options.workspace.is_none());
+    }
+}
