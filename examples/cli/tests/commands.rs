@@ -129,7 +129,9 @@ fn all_can_be_approved_from_the_start() {
 fn questions_are_answered_by_label_text_and_of_a_child() {
     let home = Home::new();
     home.run(&["send", "--new", "Q", "ask"]).ends(4);
-    home.run(&["answer", "last", "2"]).ends(0);
+    let asked = home.run(&["show", "last", "--json"]).ends(0).one()["question"]["id"].clone();
+    let told = home.run(&["answer", "last", "2", "--json"]).ends(0).one();
+    assert_eq!((&told["question"], &told["answer"]), (&asked, &json!({"choice": "blue"})));
     assert_eq!(home.run(&["send", "last", "--resume"]).ends(0).out, "You answered: blue\n");
 
     let waits = home.run(&["send", "last", "child ask why so?; say Back."]).ends(4);
