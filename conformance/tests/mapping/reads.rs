@@ -541,11 +541,12 @@ async fn pending_approvals() {
         json_of(got),
         json!([{"chat": "a", "approval": {"id": "1", "state": "pending"}}, {"chat": "b", "approval": {"id": "4", "state": "pending"}}])
     );
-    // A host that gives the same cursor again isn't asked for ever; any other failure is told.
+    // A host whose cursors go in a circle isn't asked for ever; any other failure is told.
     let got = while_host(backend.pending_approvals(), async {
-        let page = json!({"sessions": [], "next_cursor": "2"});
-        host.serve("session.list", json!({"limit": 100}), page.clone()).await;
-        host.serve("session.list", json!({"limit": 100, "cursor": "2"}), page).await;
+        let page = |next: &str| json!({"sessions": [], "next_cursor": next});
+        host.serve("session.list", json!({"limit": 100}), page("2")).await;
+        host.serve("session.list", json!({"limit": 100, "cursor": "2"}), page("3")).await;
+        host.serve("session.list", json!({"limit": 100, "cursor": "3"}), page("2")).await;
     })
     .await;
     assert_eq!(json_of(got), json!([]));

@@ -1,5 +1,6 @@
 //! The backend: the ports, method by method, over the session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -192,6 +193,7 @@ impl ChatReader for BubblePaw {
         self.require(Capability::Approve)?;
         let mut pending = Vec::new();
         let mut cursor: Option<String> = None;
+        let mut asked = HashSet::new();
         loop {
             let page = self.list_chats(cursor.as_deref(), None).await?;
             for chat in page.chats {
@@ -210,8 +212,8 @@ impl ChatReader for BubblePaw {
                 );
             }
             match page.next_cursor {
-                // A host that gives the same cursor again would be asked for ever.
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                // A host that gives a cursor again would be asked for ever.
+                Some(next) if asked.insert(next.clone()) => cursor = Some(next),
                 _ => return Ok(pending),
             }
         }
