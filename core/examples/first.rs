@@ -10,13 +10,10 @@ async fn main() -> kitport::Result<()> {
     let host = HostCommand::new("bubblepaw").arg("stdio").cwd("/project");
     let backend = BubblePaw::spawn(host, Options::default()).await?;
     let chat = backend.create_chat(Some("Fix the tests")).await?;
-    let events = backend.events(&chat.id, None);
-    backend.send(&chat.id, "Why does the build fail?", &[]).await?;
+    let events = backend.run(&chat.id, "Why does the build fail?").await?;
     while let Some(event) = events.next().await {
-        match event?.kind {
-            EventKind::MessageDelta(delta) => print!("{}", delta.text),
-            EventKind::RunFinished(_) => break,
-            _ => {}
+        if let EventKind::MessageDelta(delta) = event?.kind {
+            print!("{}", delta.text);
         }
     }
     backend.close().await;

@@ -28,18 +28,23 @@ pub struct HarnessEvent {
 }
 
 macro_rules! event_types {
-    ($($(#[$doc:meta])* $variant:ident = $wire:literal { $($(#[$fmeta:meta])* $field:ident: $ty:ty,)* })*) => {
+    ($($(#[$doc:meta])* $variant:ident = $wire:literal { $($(#[doc = $fdoc:literal])* $(#[serde($($serde:tt)*)])? $field:ident: $ty:ty,)* })*) => {
         /// What happened, by the type of the event.
         #[derive(Debug, Clone, PartialEq)]
-        #[allow(missing_docs)] // The fields are the contract's own words.
         pub enum EventData {
-            $($(#[$doc])* $variant { $($field: $ty,)* },)*
+            $($(#[$doc])* $variant { $($(#[doc = $fdoc])* $field: $ty,)* },)*
             /// A change of the host's state.
             HostStateChanged(HostState),
             /// A type that this version doesn't know.
-            Unknown { event_type: String },
+            Unknown {
+                /// The type, as the host wrote it.
+                event_type: String,
+            },
             /// A known type whose data doesn't fit.
-            Malformed { event_type: String },
+            Malformed {
+                /// The type, as the host wrote it.
+                event_type: String,
+            },
         }
 
         impl EventData {
@@ -59,7 +64,7 @@ macro_rules! event_types {
                 match event_type {
                     $($wire => {
                         #[derive(Deserialize)]
-                        struct Data { $($(#[$fmeta])* $field: $ty,)* }
+                        struct Data { $($(#[serde($($serde)*)])? $field: $ty,)* }
                         let Some(Data { $($field,)* }) = source.data::<Data>()? else {
                             return Self::without_data(event_type).ok_or_else(|| S::Error::custom("missing field `data`"));
                         };
@@ -83,7 +88,7 @@ macro_rules! event_types {
                     $(EventData::$variant { $($field,)* } => {
                         #[derive(Serialize)]
                         struct Data<'a> {
-                            $($(#[$fmeta])* $field: &'a $ty,)*
+                            $($(#[serde($($serde)*)])? $field: &'a $ty,)*
                             #[serde(skip)]
                             _life: std::marker::PhantomData<&'a ()>,
                         }
@@ -104,20 +109,25 @@ const HOST_STATE_CHANGED: &str = "host_state_changed";
 event_types! {
     /// A run started.
     RunStarted = "run_started" {
+        /// The model, as `provider/model`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     }
     /// A run waits for quota.
     RunWaitingForQuota = "run_waiting_for_quota" {
+        /// What it waits for.
         wait: Wait,
     }
     /// A waiting run goes on.
     RunQuotaResumed = "run_quota_resumed" {}
     /// A run ended.
     RunFinished = "run_finished" {
+        /// Where it is.
         status: String,
+        /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     }
@@ -125,31 +135,41 @@ event_types! {
     ModelRequest = "model_request" {}
     /// A piece of text. Transient.
     TextDelta = "text_delta" {
+        /// The text.
         text: String,
     }
     /// A whole paragraph, confirmed. Transient.
     Paragraph = "paragraph" {
+        /// The text.
         text: String,
     }
     /// A tool was called.
     ToolStarted = "tool_started" {
+        /// The call.
         call: ToolCall,
     }
     /// A tool ended.
     ToolFinished = "tool_finished" {
+        /// The call's id.
         call_id: ItemId,
+        /// What it gave.
         result: Value,
+        /// Whether the result is an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
     }
     /// The agent asks for approval.
     ApprovalRequested = "approval_requested" {
+        /// The approval.
         approval: Box<Approval>,
     }
     /// An approval was decided, or expired.
     ApprovalResolved = "approval_resolved" {
+        /// The approval's id.
         approval_id: ApprovalId,
+        /// Where it is.
         state: String,
+        /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }
@@ -159,24 +179,32 @@ event_types! {
     FollowupQueued = "followup_queued" {}
     /// A publication.
     OutputRecord = "output.record" {
+        /// The publication.
         output: Box<Output>,
     }
     /// Tokens of the last model request.
     UsageLastRequest = "usage.last_request" {
+        /// Tokens read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_tokens: Option<u64>,
+        /// Tokens written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_tokens: Option<u64>,
     }
     /// A child's run changed.
     ChildRunStateChanged = "child_run_state_changed" {
+        /// The child's session.
         child: ChatId,
+        /// Where it is.
         state: String,
     }
     /// The context was compacted.
     ContextCompaction = "context_compaction" {
+        /// The compaction's id.
         event_id: String,
+        /// What kind it is.
         kind: String,
+        /// What set it off.
         trigger: String,
     }
     /// The session came to rest.
@@ -225,23 +253,31 @@ pub enum HostState {
 shapes! {
     /// A child asks.
     ChildQuestionValue {
+        /// The child's session.
         child: ChatId,
+        /// The question that waits.
         question: Question,
     }
     /// A child's question was answered.
     ChildAnswerValue {
+        /// The child's session.
         child: ChatId,
+        /// The question's id.
         question_id: QuestionId,
     }
     /// Live notifications were dropped.
     EventsGap {
+        /// The session's id.
         session_id: ChatId,
+        /// The last durable sequence before the loss.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_sequence: Option<u64>,
     }
     /// An event of a session.
     EventNotification {
+        /// The session's id.
         session_id: ChatId,
+        /// The event.
         event: HarnessEvent,
     }
 }
