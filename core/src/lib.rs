@@ -39,6 +39,7 @@ mod call;
 pub mod door;
 pub mod error;
 pub mod feed;
+mod lock;
 pub mod model;
 mod port;
 pub mod rpc;

@@ -1,8 +1,9 @@
 //! The small streams of a backend: new chats, and the state of the connection.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::KitError;
+use crate::lock::lock;
 use crate::model::ConnectionState;
 use crate::stream::{ConnectionStream, KitStream, Merge, StreamLimits, StreamSink};
 
@@ -17,7 +18,7 @@ impl<T: Merge> Default for Broadcast<T> {
 
 impl<T: Merge + Clone> Broadcast<T> {
     fn lock(&self) -> MutexGuard<'_, Vec<StreamSink<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(crate) fn subscribe(&self, limits: StreamLimits) -> KitStream<T> {
@@ -72,7 +73,7 @@ impl Latest {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(crate) fn subscribe(&self, limits: StreamLimits) -> ConnectionStream {

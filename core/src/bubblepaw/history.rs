@@ -1,12 +1,13 @@
 //! The store sequences of a chat's messages: asked of the history once, then kept.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::session::Core;
 use super::snapshot::Items;
 use super::wire;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::model::{ChatId, HistoryItem, ItemId, Seq};
 
 /// Messages that one request asks for.
@@ -31,11 +32,11 @@ struct Known {
 
 impl StoreSequences {
     fn of(&self, chat: &ChatId) -> Known {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(chat).cloned().unwrap_or_default()
+        lock(&self.0).get(chat).cloned().unwrap_or_default()
     }
 
     fn keep(&self, chat: &ChatId, known: Known) {
-        let mut chats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = lock(&self.0);
         if chats.len() >= MAX_CHATS && !chats.contains_key(chat) {
             chats.clear();
         }

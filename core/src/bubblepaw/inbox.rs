@@ -4,13 +4,14 @@
 //! is made good by replay like a gap of the host's own.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
 use super::chat::Subscriber;
 use super::wire::{EventData, HarnessEvent};
 use crate::error::KitError;
+use crate::lock::lock;
 
 /// Live events that wait at most. The task takes all at once, so this is what comes during one turn of it.
 const MAX_EVENTS: usize = 65_536;
@@ -53,7 +54,7 @@ struct State {
 
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn push(&self, mail: Mail) {
@@ -86,11 +87,9 @@ impl Inbox {
         kept
     }
 
-    /// All mail, in order; none where there is none.
-    pub(crate) fn try_take(&self) -> Option<VecDeque<Mail>> {
-        let mut state = self.lock();
-        (state.events, state.bytes) = (0, 0);
-        Some(std::mem::take(&mut state.mail)).filter(|mail| !mail.is_empty())
+    /// All mail that is there, in order.
+    pub(crate) fn take(&self) -> VecDeque<Mail> {
+        std::mem::take(&mut *self.lock()).mail
     }
 
     /// Waits until there is mail.
@@ -98,11 +97,6 @@ impl Inbox {
         while self.is_empty() {
             self.notify.notified().await;
         }
-    }
-
-    /// All mail that is there.
-    pub(crate) fn take_now(&self) -> VecDeque<Mail> {
-        std::mem::take(&mut self.lock().mail)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use super::inbox::{Inbox, Mail};
 use super::notify::HostNotifications;
 use super::watch::Watchers;
 use super::wire::{HarnessEvent, Notification, lenient_event};
+use crate::lock::lock;
 use crate::model::ChatId;
 use crate::rpc::{Ended, Inbound};
 
@@ -49,7 +50,7 @@ impl Router {
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, Arc<Inbox>>> {
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.chats)
     }
 
     /// Hands mail to a chat's task, which `start` starts where there is none.
@@ -86,19 +87,15 @@ impl Router {
         if !inbox.is_empty() {
             return false;
         }
-        if chats.get(chat).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
-            chats.remove(chat);
-        }
+        forget(&mut chats, chat, inbox);
         true
     }
 
     /// A task is dropped, at its end or in the middle: gives the mail that it will not read. Later mail finds no inbox.
     pub(crate) fn abandon(&self, chat: &ChatId, inbox: &Arc<Inbox>) -> VecDeque<Mail> {
         let mut chats = self.chats();
-        if chats.get(chat).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
-            chats.remove(chat);
-        }
-        inbox.take_now()
+        forget(&mut chats, chat, inbox);
+        inbox.take()
     }
 
     /// Live events of all chats may have been lost.
@@ -106,6 +103,13 @@ impl Router {
         self.gaps.fetch_add(1, Ordering::Relaxed);
         self.watchers.lost(None);
         self.deliver_to_all(|| Mail::Lost);
+    }
+}
+
+/// Forgets a task's inbox, unless a later task has taken its place.
+fn forget(chats: &mut HashMap<ChatId, Arc<Inbox>>, chat: &ChatId, inbox: &Arc<Inbox>) {
+    if chats.get(chat).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
+        chats.remove(chat);
     }
 }
 
@@ -197,7 +201,7 @@ impl Inbound<HostNotifications> for Handler {
     }
 
     fn oversize(&mut self) {
-        let mut pause = self.oversize.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = lock(&self.oversize.0);
         let since = pause.last.map(|last| last.elapsed());
         match since {
             Some(since) if since < OVERSIZE_PAUSE => {
@@ -207,7 +211,7 @@ impl Inbound<HostNotifications> for Handler {
                     self.router.runtime.spawn(async move {
                         tokio::time::sleep(OVERSIZE_PAUSE - since).await;
                         {
-                            let mut pause = oversize.0.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut pause = lock(&oversize.0);
                             *pause = PauseState { last: Some(Instant::now()), due: false };
                         }
                         router.all_lost();

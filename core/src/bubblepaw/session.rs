@@ -4,7 +4,7 @@
 //! takes the current one for one request at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
@@ -24,6 +24,7 @@ use super::supervisor::{client_options, handler, shake_or_close, start, supervis
 use super::wire::{self, EventsAfter, HarnessEvent, Method, RawPage, feature, lenient_event};
 use super::{errors, rpc_call};
 use crate::error::{KitError, Outcome, Result};
+use crate::lock::lock;
 use crate::model::{
     Capability, CapabilityTable, Chat, ChatId, ConnectionState, ConnectionStatus, Constraints, Counters, HostInfo, Seq,
     Workspace,
@@ -83,10 +84,6 @@ pub(crate) struct Core {
     pub(super) closing: watch::Sender<bool>,
     /// Whether the supervisor has ended, and with it all that it had started.
     unsupervised: watch::Sender<bool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {

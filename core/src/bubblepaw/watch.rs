@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::project::{Origin, Projector};
 use super::sequence::Cursor;
 use super::wire::HarnessEvent;
 use crate::error::KitError;
+use crate::lock::lock;
 use crate::model::{ChatId, Event, Gap, GapReason};
 use crate::stream::{EventStream, KitStream, Pushed, StreamLimits, StreamSink};
 
@@ -27,7 +28,7 @@ struct State {
 
 impl Watchers {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether anybody watches.

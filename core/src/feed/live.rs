@@ -6,7 +6,7 @@
 //! for one snapshot at a time, and leaves it half of its time.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use super::changed::Changed;
 use super::reducer::{FeedReducer, Reload};
 use super::state::FeedState;
 use crate::error::{KitError, Result};
+use crate::lock::lock;
 use crate::model::{ChatId, ChatSnapshot};
 use crate::port::ChatReader;
 use crate::stream::{EventStream, Ready, Waited, Waiter, Wakers};
@@ -187,7 +188,7 @@ impl futures::Stream for ChatFeed {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // The reducer panics nowhere; where it did all the same, its state is still one to show.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

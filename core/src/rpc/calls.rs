@@ -1,7 +1,7 @@
 //! The calls that wait for an answer, and their deadlines.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use tokio::sync::{Notify, oneshot};
@@ -10,6 +10,7 @@ use super::error::Ended;
 use super::message::ErrorObject;
 use super::outbox::Unsent;
 use super::raw_result::RawResult;
+use crate::lock::lock;
 
 /// What became of a call.
 pub(super) enum Fate {
@@ -48,7 +49,7 @@ struct Waiting {
 
 impl Calls {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// Enters a call, unless the connection has ended.

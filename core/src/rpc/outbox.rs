@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::AsyncWrite;
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::recorder::Recorder;
 use super::recording::Direction;
+use crate::lock::lock;
 
 /// How many answers to requests of the host may wait. A host that asks and never reads must not fill the memory.
 const WAITING_REPLIES: usize = 1024;
@@ -93,7 +94,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// Takes the frame of a call. `false`: the outbox is closed, and the frame never leaves.

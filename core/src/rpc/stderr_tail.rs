@@ -1,8 +1,9 @@
 //! The last of what a host wrote to stderr: always drained, never more than a window of it kept.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::redaction::Redactor;
+use crate::lock::lock;
 
 /// How much of the tail is shown, secrets masked.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
@@ -28,7 +29,7 @@ struct Window {
 
 impl StderrTail {
     fn lock(&self) -> MutexGuard<'_, Window> {
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.window)
     }
 
     /// Takes what was read.

@@ -10,6 +10,7 @@ use super::StreamLimits;
 use super::merge::{Merge, Weight};
 use super::wakers::{Waited, Waiter, Wakers};
 use crate::error::{KitError, Result};
+use crate::lock::lock;
 
 /// Merging begins when this part of the bound is used: a reader that keeps up sees every event as it came.
 const MERGE_FROM: usize = 4;
@@ -63,7 +64,7 @@ impl<T: Merge> Shared<T> {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
         // Nothing here panics while it holds the lock, and a queue is sound after any step.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn take(&self, max: usize) -> Result<Vec<T>> {
@@ -128,7 +129,7 @@ impl<T: Merge> Shared<T> {
     }
 
     fn notify_owner(&self) {
-        let drained = self.drained.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let drained = lock(&self.drained);
         if let Some(notify) = &*drained {
             notify.notify_one();
         }

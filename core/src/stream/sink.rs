@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use super::merge::Merge;
 use super::queue::{Shared, State};
 use crate::error::KitError;
+use crate::lock::lock;
 
 /// What became of a pushed item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl<T: Merge> StreamSink<T> {
 
     /// `notify` is told when a full stream has room again, and when the reader closes.
     pub fn notify_when_drained(&self, notify: Arc<Notify>) {
-        *self.shared.drained.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(notify);
+        *lock(&self.shared.drained) = Some(notify);
     }
 
     /// Adds an item.

@@ -12,9 +12,7 @@ impl ChatTask {
     pub(super) fn looked(&mut self, window: Option<u64>, look: Result<Look>) {
         self.looking = None;
         // What came before the answer is known before the answer is looked at.
-        if let Some(mail) = self.inbox.try_take() {
-            self.mail(mail);
-        }
+        self.read_mail();
         let Ok(Look { state, view }) = look else {
             // The next reload looks again; a chat's other events don't depend on it.
             return;

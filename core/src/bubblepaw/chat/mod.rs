@@ -11,7 +11,6 @@ mod replay;
 mod settle;
 mod subscriber;
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -91,9 +90,7 @@ impl ChatTask {
             if self.streams.is_empty() && self.core.router().retire(&self.chat, &self.inbox) {
                 return;
             }
-            if let Some(mail) = self.inbox.try_take() {
-                self.mail(mail);
-            }
+            self.read_mail();
             self.begin_what_is_due();
             let due = [
                 self.reloads.due_at().filter(|_| self.connected),
@@ -136,7 +133,12 @@ impl ChatTask {
         }
     }
 
-    fn mail(&mut self, mail: VecDeque<Mail>) {
+    /// Reads all mail that is there.
+    fn read_mail(&mut self) {
+        let mail = self.inbox.take();
+        if mail.is_empty() {
+            return;
+        }
         for mail in mail {
             match mail {
                 Mail::Live(events) => self.live(events),

@@ -17,9 +17,7 @@ impl ChatTask {
         match view {
             Ok(view) => {
                 // What came before the answer is delivered before the answer is looked at.
-                if let Some(mail) = self.inbox.try_take() {
-                    self.mail(mail);
-                }
+                self.read_mail();
                 if self.core.has_context() {
                     // What the model sees changes with the state: a late compaction is applied without an event of its own.
                     self.look_with = Some(window(&view.snapshot.usage));

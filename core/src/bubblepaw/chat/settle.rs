@@ -70,9 +70,7 @@ impl ChatTask {
     /// What the history has between the live streams and the reload that is held.
     pub(super) fn probed(&mut self, number: u64, page: Result<Page>) {
         self.probing = None;
-        if let Some(mail) = self.inbox.try_take() {
-            self.mail(mail);
-        }
+        self.read_mail();
         let Some(held) = self.held.as_ref().filter(|held| held.number == number) else { return };
         let sequence = held.view.host_sequence;
         // Where it can't be told, the time to settle runs out, and each stream reads the history for itself.

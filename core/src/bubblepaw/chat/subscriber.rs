@@ -111,7 +111,8 @@ pub(crate) struct Subscriber {
     pub(crate) diffs_from: u64,
     /// What its app knows of the context.
     pub(crate) context: KnownContext,
-    /// The highest host sequence of an event that came while it was not live and asked for a reload: one as of an earlier sequence won't do.
+    /// The highest host sequence of an event that came while it was not live and asked for a reload: one as of an earlier
+    /// sequence won't do.
     pub(crate) wants_reload_at: Option<u64>,
 }
 
@@ -186,12 +187,7 @@ impl Subscriber {
             let mut batch = sink.batch();
             let mut full = false;
             for event in events.by_ref() {
-                if event.durable && !projector.cursor.covers_whole(event.sequence) {
-                    context.note(&event);
-                    if let Some(base) = base {
-                        base.apply(&event);
-                    }
-                }
+                learn(projector, base, context, &event, Origin::Live);
                 all |= projector.project(event, Origin::Live, &mut |event| {
                     full = push_or_keep(&mut batch, stuck, event, full);
                 });
@@ -209,16 +205,8 @@ impl Subscriber {
     }
 
     fn deliver(&mut self, event: HarnessEvent, origin: Origin) -> bool {
-        if event.durable && !self.projector.cursor.covers_whole(event.sequence) {
-            self.context.note(&event);
-            if let Some(base) = &mut self.base {
-                if let Some(run) = event.run_id.as_ref().filter(|_| origin == Origin::Replay) {
-                    base.begin_news_at(run);
-                }
-                base.apply(&event);
-            }
-        }
-        let Subscriber { sink, projector, stuck, .. } = self;
+        let Subscriber { sink, projector, base, stuck, context, .. } = self;
+        learn(projector, base, context, &event, origin);
         let mut batch = sink.batch();
         let mut full = !stuck.is_empty();
         let wants = projector.project(event, origin, &mut |event| {
@@ -447,6 +435,26 @@ impl Subscriber {
         }
         drop(batch);
         self.sink.end(error);
+    }
+}
+
+/// What a durable event that was not delivered yet tells the stream's app.
+fn learn(
+    projector: &Projector,
+    base: &mut Option<Known>,
+    context: &mut KnownContext,
+    event: &HarnessEvent,
+    origin: Origin,
+) {
+    if !event.durable || projector.cursor.covers_whole(event.sequence) {
+        return;
+    }
+    context.note(event);
+    if let Some(base) = base {
+        if let Some(run) = event.run_id.as_ref().filter(|_| origin == Origin::Replay) {
+            base.begin_news_at(run);
+        }
+        base.apply(event);
     }
 }
 

@@ -25,6 +25,7 @@ use self::unix as platform;
 #[cfg(windows)]
 use self::windows as platform;
 use super::spawn_error::SpawnError;
+use crate::lock::lock;
 
 /// How long an end may take after the last resort. A process that even this doesn't end is left to the system.
 const KILL_WAIT: Duration = Duration::from_secs(5);
@@ -177,7 +178,7 @@ fn keep(
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn end(&self, patience: Patience) {

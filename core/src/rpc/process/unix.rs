@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use process_wrap::std::{ChildWrapper, CommandWrap, ProcessGroup};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
@@ -11,6 +11,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 
 use super::{Exit, Pipes};
+use crate::lock::lock;
 
 /// SIGTERM is a request.
 pub(super) const CAN_ASK: bool = true;
@@ -72,7 +73,7 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<dyn ChildWrapper>>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.child)
     }
 
     /// Blocks until the process is gone, then kills what it left behind.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::process::{Command, ExitStatus};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 
 use super::{Exit, Pipes};
+use crate::lock::lock;
 
 /// There is no request to go that a program without a window would get.
 pub(super) const CAN_ASK: bool = false;
@@ -47,7 +48,7 @@ impl Group {
 
     /// Blocks until the process is gone, then kills what it left behind.
     pub(super) fn wait(&self) -> Exit {
-        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let child = lock(&self.child).take();
         let Some(mut child) = child else { return Exit::default() };
         let status = self.waiting.block_on(async {
             loop {
