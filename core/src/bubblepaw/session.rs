@@ -191,10 +191,13 @@ impl Core {
     }
 
     pub(crate) fn counters(&self) -> Counters {
+        // Under the connection's lock: one that ends now is counted once, here or among the past ones.
+        let connection = lock(&self.connection);
         let mut counters = lock(&self.past_counters).clone();
-        if let Connection::Connected { client, .. } = &*lock(&self.connection) {
+        if let Connection::Connected { client, .. } = &*connection {
             add_counters(&mut counters, client);
         }
+        drop(connection);
         counters.malformed = self.router.malformed.load(Ordering::Relaxed);
         counters.gaps = self.router.gaps.load(Ordering::Relaxed);
         counters.restarts = self.restarts.load(Ordering::Relaxed);
