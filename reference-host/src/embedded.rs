@@ -43,11 +43,27 @@ pub fn embedded(options: HostOptions) -> Embedded {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 
     use super::*;
 
     const INITIALIZE: &str = r#"{"id":1,"method":"initialize","params":{"protocol_version":"0.1","client":{"name":"t","version":"0"},"features":[]}}"#;
+
+    type HostLines = Lines<BufReader<ReadHalf<DuplexStream>>>;
+
+    /// A host in the middle of a run of `text`.
+    async fn running(text: &str) -> (HostLines, WriteHalf<DuplexStream>, JoinHandle<std::io::Result<Served>>) {
+        let Embedded { reader, mut writer, task } = embedded(HostOptions::default());
+        let open = r#"{"id":2,"method":"session.open"}"#;
+        writer.write_all(format!("{INITIALIZE}\n{open}\n").as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(reader).lines();
+        lines.next_line().await.unwrap();
+        let opened: serde_json::Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let start = serde_json::json!({ "id": 3, "method": "run.start", "params": {
+            "session_id": opened["result"]["session"]["session_id"], "text": text } });
+        writer.write_all(format!("{start}\n").as_bytes()).await.unwrap();
+        (lines, writer, task)
+    }
 
     #[tokio::test]
     async fn it_ends_when_the_client_closes_its_side() {
@@ -62,15 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_when_the_client_is_dropped_in_the_middle_of_a_run() {
-        let Embedded { reader, mut writer, task } = embedded(HostOptions::default());
-        let open = r#"{"id":2,"method":"session.open"}"#;
-        writer.write_all(format!("{INITIALIZE}\n{open}\n").as_bytes()).await.unwrap();
-        let mut lines = BufReader::new(reader).lines();
-        lines.next_line().await.unwrap();
-        let opened: serde_json::Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
-        let start = serde_json::json!({ "id": 3, "method": "run.start", "params": {
-            "session_id": opened["result"]["session"]["session_id"], "text": "flood 10000000" } });
-        writer.write_all(format!("{start}\n").as_bytes()).await.unwrap();
+        let (mut lines, writer, task) = running("flood 10000000").await;
         lines.next_line().await.unwrap();
         drop((lines, writer));
         let ended = task.await.unwrap();
@@ -79,15 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_crash_closes_the_pipes_and_leaves_the_process_alone() {
-        let Embedded { reader, mut writer, task } = embedded(HostOptions::default());
-        let open = r#"{"id":2,"method":"session.open"}"#;
-        writer.write_all(format!("{INITIALIZE}\n{open}\n").as_bytes()).await.unwrap();
-        let mut lines = BufReader::new(reader).lines();
-        lines.next_line().await.unwrap();
-        let opened: serde_json::Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
-        let start = serde_json::json!({ "id": 3, "method": "run.start", "params": {
-            "session_id": opened["result"]["session"]["session_id"], "text": "crash 9" } });
-        writer.write_all(format!("{start}\n").as_bytes()).await.unwrap();
+        let (mut lines, _writer, task) = running("crash 9").await;
         assert_eq!(task.await.unwrap().unwrap(), Served::Exit(9));
         while lines.next_line().await.unwrap().is_some() {}
     }
